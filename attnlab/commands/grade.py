@@ -11,7 +11,6 @@ from attnlab.commands.base import (
     NameOrFile,
     Timeout,
     announce,
-    catalogue,
     challenge_job_for,
     join_interview,
     limits,
@@ -28,7 +27,7 @@ from attnlab.commands.output import Format, Html, emit_also
 
 if TYPE_CHECKING:
     from attnlab.commands.base import Selection
-    from attnlab.records import Challenge, Job, Limits, Verdict
+    from attnlab.records import Job, Limits, Verdict
     from attnlab.records.diagnosis import Diagnosis
     from attnlab.records.practice import Event, Interview
     from attnlab.records.program import ProgramReport
@@ -78,6 +77,7 @@ def command(
     """
     from dataclasses import replace
 
+    from attnlab.commands.next import next_of_track
     from attnlab.commands.rounds import find_round
     from attnlab.render.grade import GradePage
     from attnlab.target.rounds import SECONDS
@@ -105,7 +105,10 @@ def command(
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     elif verdict.outcome == "passed":
-        verdict = replace(verdict, next=verdict.next + _next_of_track(ctx, chosen.challenge))
+        following = None if chosen.challenge.then else next_of_track(ctx, chosen.challenge)
+        if following:
+            further = f"; attnlab run {following[0].name} goes on in the track {following[1]}"
+            verdict = replace(verdict, next=verdict.next + further)
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     if reveal and verdict.outcome == "failed":
         page = replace(page, compared=True, diagnosis=_compare_with_solution(chosen, job))
@@ -125,22 +128,6 @@ def _grade_event(chosen: Selection, text: str, verdict: Verdict) -> Event:
     name = os.fsencode(chosen.file).decode("utf-8", "backslashreplace")  # it may be any bytes
     slug, outcome = chosen.challenge.slug, verdict.outcome
     return Event(kind="grade", base=slug, outcome=outcome, question=untouched, text=name)
-
-
-def _next_of_track(ctx: typer.Context, passed: Challenge) -> str:
-    """The next challenge of its track that is not solved, easier ones first."""
-    from attnlab.catalogue.tracks import tracks_of
-
-    with progress() as store:
-        standings = store.all_progress()
-    solved = {slug for slug, standing in standings.items() if standing.status == "solved"}
-    for track in () if passed.then else tracks_of(passed):
-        units = sorted(filter(track.holds, catalogue(ctx).challenges), key=track.order)
-        at = [unit.slug for unit in units].index(passed.slug)
-        left = [u for u in (*units[at + 1 :], *units[:at]) if u.slug not in solved]
-        if left:
-            return f"; attnlab run {left[0].name} goes on in the track {track.id}"
-    return ""
 
 
 def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]:

@@ -53,6 +53,12 @@ class GradePage:
             screen.say(*counts, (f"   seed {verdict.seed}", "aside"))
         screen.do_next(verdict.next)
 
+    def head(self, screen: Screen) -> tuple[str, str]:
+        """The outcome behind its mark, and the style of both."""
+        passed = self.verdict.outcome == "passed"
+        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
+        return f"{mark} {WORDS.get(self.verdict.outcome, self.verdict.outcome)}", style
+
     def document(self) -> Document:
         verdict = self.verdict
         return {
@@ -72,14 +78,11 @@ def _show_comparison(found: tuple[Diagnosis, ...], screen: Screen) -> None:
 
 
 def _show_verdict(page: GradePage, screen: Screen) -> None:
-    verdict, marks = page.verdict, screen.marks
-    passed = verdict.outcome == "passed"
-    mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
+    verdict, (head, style) = page.verdict, page.head(screen)
     first = next((c.id for c in verdict.checks if c.outcome == "failed"), "")
     at = f" at {first}" if first and verdict.outcome == "failed" else ""
-    word = WORDS.get(verdict.outcome, verdict.outcome)
     unseen = sum(c.reason == UNSEEN for c in verdict.checks)  # they may hold
     made = sum(c.outcome in ("passed", "failed") for c in verdict.checks)
     score = f"   score {'at least ' if unseen else ''}{verdict.score:.2f}"
-    screen.say((f"{mark} {word}{at}", style), score if made >= unseen else "")
+    screen.say((f"{head}{at}", style), score if made >= unseen else "")
     screen.say((page.challenge.slug, "name"), f"  {page.file}", indent=2)

@@ -202,14 +202,16 @@ def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
 
 
 def next_unsolved(rows: tuple[Row, ...]) -> Challenge | ProgramEntry | None:
-    """The first one that was tried, else that was started, else that is new; None without any."""
+    """The first one that was tried, else that was started, else that is new; programs, which take
+    an hour, come last. None without any."""
     order = ("tried", "started", "new").index
     open_rows = [row for row in rows if row[1].status != "solved"]
     track = read_tracks()[0]  # of what is new, where most begin
 
-    def place(row: Row) -> tuple[int, bool, tuple[int, int, str]]:
+    def place(row: Row) -> tuple[bool, int, bool, tuple[int, int, str]]:
         first_hour = row[0].name in track.names
         return (
+            isinstance(row[0], ProgramEntry),
             order(row[1].status),
             not first_hour,
             track.order(row[0]) if first_hour else (0, 0, ""),

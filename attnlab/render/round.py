@@ -193,11 +193,15 @@ class RoundGradePage:
         of_a_part = self.report.outcome == "failed" and self.report.parts  # told with its part
         return "" if of_a_part or self.report.outcome == "passed" else self.report.message
 
+    def head(self, screen: Screen) -> tuple[str, str]:
+        """The outcome behind its mark, and the style of both."""
+        passed = self.report.passed
+        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
+        return f"{mark} {grade_word(self.report)}", style
+
     def show(self, screen: Screen) -> None:
-        report, marks = self.report, screen.marks
-        passed = report.passed
-        mark, style = (marks.ok, "bold green") if passed else (marks.bad, "bad")
-        screen.say((f"{mark} {grade_word(report)}: {count_right(report)}", style))
+        report, passed, (head, style) = self.report, self.report.passed, self.head(screen)
+        screen.say((f"{head}: {count_right(report)}", style))
         screen.say((self.program.slug, "name"), f"  {self.folder}", indent=2)
         if self.message:
             screen.say(self.message, indent=2)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import pty
+import signal
 import sys
+import time
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -69,9 +71,11 @@ def test_a_folder_stands_for_its_python_files(tmp_path, file):
 
 
 def test_keys_are_read_without_enter_and_the_terminal_is_restored():
-    """In a terminal; what is pressed is not shown."""
+    """In a terminal; what is pressed is not shown. So it is after Ctrl-Z and `fg`; while a command
+    runs keys are kept, and `q` ends it."""
     import termios
 
+    went_on = []
     ours, theirs = pty.openpty()
     with os.fdopen(theirs, "r+b", buffering=0) as terminal, pytest.MonkeyPatch.context() as patch:
         patch.setattr(sys, "stdin", terminal)
@@ -79,17 +83,25 @@ def test_keys_are_read_without_enter_and_the_terminal_is_restored():
         before = termios.tcgetattr(theirs)
         keyboard = Keyboard()
         assert keyboard.works
-        with keyboard.listen():
-            os.write(ours, b"h")
+        with keyboard.listen(lambda: went_on.append(1)):
+            os.write(ours, b"hh")
             assert keyboard.wait(5) == "h"
             assert keyboard.wait(0) == ""
+            termios.tcsetattr(theirs, termios.TCSANOW, before)  # as a shell may after Ctrl-Z
+            signal.raise_signal(signal.SIGCONT)
+            assert not termios.tcgetattr(theirs)[3] & (termios.ICANON | termios.ECHO)
+            assert went_on
+            os.write(ours, b"tq")
+            with pytest.raises(KeyboardInterrupt), keyboard.attend(lambda: None):
+                time.sleep(5)
+            assert [keyboard.wait(0), keyboard.wait(0)] == ["t", "q"]
         assert termios.tcgetattr(theirs) == before
     os.close(ours)
 
 
 def test_a_pipe_has_no_keys():
     """Nothing is read from it."""
-    with Keyboard().listen():
+    with Keyboard().listen(lambda: None):
         assert Keyboard().wait(0) == ""
 
 
@@ -119,9 +131,13 @@ def played(monkeypatch):
 
     class Played(Keyboard):
         def __init__(self):
+            super().__init__()
             self.works = False
 
-        def listen(self):
+        def listen(self, go_on):
+            return nullcontext()
+
+        def attend(self, late):
             return nullcontext()
 
         def wait(self, seconds):
@@ -170,9 +186,9 @@ def test_a_file_that_vanishes_is_waited_for(shell, played):
     shell("start", "too-sharp")
     file = Path("too-sharp.py")
     text = file.read_text()
-    called = played(file.unlink, lambda: file.write_text(text))
+    called = played(file.unlink, " ", lambda: file.write_text(text))
     said = shell("watch", "too-sharp")
-    assert "too-sharp.py is gone; waiting until it is back" in said.out
+    assert said.out.count("too-sharp.py is gone; waiting until it is back") == 2
     assert len(called) == 2
 
 
@@ -226,23 +242,85 @@ def test_an_error_is_shown_and_the_watch_goes_on(shell, played):
     assert "too-sharp.py:1" in said.err + said.out
 
 
-def test_next_goes_to_the_next_challenge(shell, played):
-    """`n` starts it, and it is what is watched then."""
+def test_next_goes_where_the_page_of_the_pass_says(shell, played, monkeypatch):
+    """It starts that and runs it, and all is about it then; of one that is not solved it asks."""
     shell("start", "too-sharp")
     played.real()
-    called = []
-    real = watch.Watch._call
+    real, called = watch.Watch._call, []
 
     def call(self, words):
         called.append(words)
-        return 0 if words[0] == "grade" else real(self, words)
+        return real(self, words) if words[0] == "start" else 0
 
+    def save():
+        file = max(Path().glob("*.py"), key=lambda path: path.stat().st_mtime_ns)
+        file.write_text(file.read_text() + "\n")
+
+    played("n", "l", "n", "n", save)
+    monkeypatch.setattr(watch.Watch, "_call", call)
+    said = shell("watch", "too-sharp")
+    assert said.out.count("too-sharp is not solved yet: press n again to skip it") == 2
+    following = called[2][1]
+    assert following != "too-sharp"
+    assert called == [
+        ["grade", "too-sharp", "--steps"],
+        ["list"],
+        ["start", following],
+        ["run", following],
+        ["grade", following, "--steps"],
+    ]
+
+
+def test_next_is_what_a_grade_names(shell):
+    """Programs take an hour: one that an interview began elsewhere is not gone on with."""
+    from attnlab.progress import Progress
+    from attnlab.records.practice import Event
+
+    with Progress.open() as store:
+        store.mark_started("programs/char-gpt")
+        passed = Event(kind="grade", base="scaling/too-sharp", outcome="passed")
+        store.add_grade("scaling/too-sharp", "passed", 1.0, "too-sharp.py", passed)
+    first = shell("next").out
+    assert "too-sharp" not in first
+    assert "char-gpt" not in first
+
+
+def test_the_footer_is_empty_until_what_is_watched_was_graded(shell, played):
+    """And it is the word of the heading, also where the file cannot be read."""
+    shell("start", "too-sharp")
+    played("q")
+    played.real()
+    file = Path("too-sharp.py")
+    file.write_text("def f(:\n")
+    watched = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(watch.Watch, "_call", call)
-        played("n", "q")
-        said = shell("watch", "too-sharp")
-    assert called[:2] == [["grade", "too-sharp", "--steps"], ["next"]]
-    assert "attnlab watch too-sharp" in said.out  # it is still open
+        choose = watch.Watch._choose
+        patch.setattr(
+            watch.Watch, "_choose", lambda self, what: (watched.append(self), choose(self, what))
+        )
+        shell("watch", "too-sharp")
+    assert watched[0].head == ("✗ not graded", "bad")
+    assert watched[0].place[1] == 1  # where the editor opens
+    watched[0]._choose("too-sharp")
+    assert watched[0].head == ("", "")
+
+
+def test_ctrl_c_ends_a_grade_and_not_the_watch(shell, played, monkeypatch):
+    """A line says how to leave; the exit code is that of the last grade."""
+    shell("start", "too-sharp")
+    codes = [1, KeyboardInterrupt]
+    played(" ")
+
+    def call(self, words):
+        code = codes.pop(0)
+        if code is KeyboardInterrupt:
+            raise code
+        return code
+
+    monkeypatch.setattr(watch.Watch, "_call", call)
+    said = shell("watch", "too-sharp")
+    assert said.code == 1
+    assert "the grade was ended; Ctrl-C again or q leaves" in said.out
 
 
 @pytest.mark.parametrize(

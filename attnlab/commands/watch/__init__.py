@@ -15,10 +15,12 @@ from attnlab.commands.base import (
     catalogue,
     complete_slug,
     looks_like_path,
+    note,
     progress,
     select_file,
     started_here,
 )
+from attnlab.commands.next import find_next
 from attnlab.commands.watch.files import Files
 from attnlab.commands.watch.keys import Keyboard
 
@@ -29,6 +31,9 @@ if TYPE_CHECKING:
 
 PLACE = 45
 TICK = 0.1  # seconds between two looks at the files
+CLOCK = 10.0  # seconds after which the clock of an interview is shown anew
+ENDED = 130  # the exit code of a command that Ctrl-C ended
+LATE = "no answer for 10 s: waiting for the judge that runs the file; q or Ctrl-C ends it"
 NOTHING = "attnlab start NAME writes a file to fix; attnlab list shows the names"
 KEYS = {"h": "hint", "t": "trace", "r": "reveal", "n": "next", "l": "list", "e": "edit"}
 OWN_KEYS = {"t": "trace", "e": "edit"}  # of a file that is no challenge
@@ -69,107 +74,151 @@ class Watch:
         self.keyboard = Keyboard()
         self.screen: Screen = stdout()
         self.code = 0
-        self.asked = False  # whether a key was not yet obeyed, as it costs something
-        self.place: tuple[str, int] = ("", 0)  # where the editor opens
-        self.outcome = ""  # of the last grade: a long page has scrolled its verdict away
+        self.asked = ""  # a key that was not yet obeyed, as it costs something
+        self.footer = 0  # lines that it takes; 0 while a command prints
+        self.told = 0.0  # when
         self._choose(what)
 
     def _choose(self, what: str) -> None:
-        """Find out what is meant; raises `Refused` where nothing is there to be watched."""
+        """Find out what is meant, from when on all is about that; raises `Refused` where nothing is
+        there to be watched."""
         from attnlab.errors import Refused
         from attnlab.target.rounds import select_round
 
         what = what or _current(self.ctx)
-        self.name, self.own = what, False
+        name, slug = what, ""
         if round_ := select_round(catalogue(self.ctx), what):
+            slug = round_.program.slug
             if not round_.yours:
                 hint = f"attnlab start {round_.program.name} writes its folder"
                 raise Refused(f"there is no folder ./{round_.program.name} here", hint, what)
-            self.paths = [Path(round_.folder, name) for name in round_.program.edit]
-            self.look = ["grade", what]
+            paths = [Path(round_.folder, name) for name in round_.program.edit]
+            look = ["grade", what]
         elif looks_like_path(what) and not _is_started(what):
             path = Path(what.partition(":")[0])
             if not path.is_file():
                 raise Refused(f"{path}: no such file", NOTHING, what)
-            self.own, self.paths = True, [path, path.parent]
-            self.look = ["triage", what] if self.triage else ["trace", what, "--only-findings"]
+            paths = [path, path.parent]
+            look = ["triage", what] if self.triage else ["trace", what, "--only-findings"]
         else:
             chosen = select_file(self.ctx, what)
             if not chosen.yours:
                 hint = f"attnlab start {chosen.challenge.name} writes it"
                 raise Refused(f"there is no ./{chosen.challenge.name}.py here", hint, what)
-            self.name, self.paths = chosen.challenge.name, [chosen.path]
+            name, slug, paths = chosen.challenge.name, chosen.challenge.slug, [chosen.path]
             # by its name: the line of the file that says what it is for may be gone with a save
-            usual = chosen.path == Path(f"{self.name}.py")
-            self.look = ["grade", self.name, *([] if usual else [what]), "--steps"]
-        self.files = Files(self.paths)
+            usual = chosen.path == Path(f"{name}.py")
+            look = ["grade", name, *([] if usual else [what]), "--steps"]
+        self.name, self.slug, self.own, self.paths, self.look = name, slug, not slug, paths, look
+        self.files = Files(paths)
+        self.place = ("", 0)  # where the editor opens
+        self.head = ("", "")  # of the last grade: a long page has scrolled its verdict away
 
     def run(self) -> int:
         """Look at it now, and again after every save, until the user quits."""
-        self._show(self.look)
-        key = ""
-        while key != "q":
-            with self.keyboard.listen():  # a command that runs finds the terminal as it was
-                key = names = ""
-                while not key and not names:
-                    names = ", ".join(self.files.changed())
-                    key = "" if names else self.keyboard.wait(TICK)
-            if names:
-                self._look_again(names)
-            else:
-                self._press(key)
+        with self.keyboard.listen(lambda: self._say_keys() if self.footer else None):
+            self._show(self.look)
+            key = ""
+            while key != "q":
+                names = ", ".join(self.files.changed())
+                key = "" if names else self.keyboard.wait(TICK)
+                if names:
+                    self._look_again(f"after a change of {names}")
+                elif key:
+                    self._press(key)
+                elif self.footer and time.monotonic() > self.told + CLOCK and self._clock():
+                    self._erase()
+                    self._say_keys()
         return self.code
 
-    def _look_again(self, names: str) -> None:
+    def _look_again(self, why: str = "") -> None:
         missing = [path for path in self.paths if not path.exists()]
         if missing:
-            self.screen.say((f"{missing[0]} is gone; waiting until it is back", "warn"))
-            return
-        self._show(self.look, f"after a change of {names}")
+            self._tell(f"{missing[0]} is gone; waiting until it is back")
+        else:
+            self._show(self.look, why)
 
     def _press(self, key: str) -> None:
-        asked, self.asked = self.asked, False
+        asked, self.asked = self.asked, ""
         if key in ("\n", "\r", " "):
-            self._show(self.look)
-        elif key == "h" and not (asked or self.own) and self._costs():
-            self.asked = True
-            self.screen.say(("a hint lowers the rating of the interview: press h again", "warn"))
+            self._look_again()
+        elif key == "h" and asked != "h" and not self.own and self._clock():
+            self.asked = key
+            self._tell("a hint lowers the rating of the interview: press h again")
         elif key == "e":
             self._edit()
         elif key == "t":
             self._show(["trace", self.paths[0].as_posix() if not self.own else self.look[1]])
+        elif key == "n" and not self.own:
+            self._go_on(asked)
         elif not self.own and key in KEYS:
             words = {
                 "h": ["hint", self.name],
                 "r": ["run", self.look[1], "--reveal"],
                 "l": ["list"],
-                "n": ["next"],
             }
             self._show(words[key])
-            if key == "n":
-                self._choose("")
 
-    def _show(self, words: list[str], saved: str = "") -> None:
-        """Run a command line of attnlab in this process, under a heading."""
+    def _go_on(self, asked: str) -> None:
+        """Watch what the page of a challenge that passed names, once it is solved or given up."""
+        with progress() as store:
+            solved = store.challenge_progress(self.slug).status == "solved"
+        following = None if self._clock() else find_next(self.ctx, self.slug)
+        if following is None:
+            self._show(["next"])
+        elif not solved and asked != "n":
+            self.asked = "n"
+            self._tell(f"{self.name} is not solved yet: press n again to skip it")
+        else:
+            file = Path(following.name)
+            if (
+                file.is_dir()
+                or file.with_suffix(".py").exists()
+                or not self._show(["start", following.name])
+            ):
+                self._choose(following.name)
+                self._show(["run", following.name])
+
+    def _show(self, words: list[str], saved: str = "") -> int:
+        """Run a command line of attnlab in this process, under a heading; returns its exit code."""
+        from attnlab.render.json import on_page
+
+        self.footer = 0
         if self.keyboard.works:
             self.screen.clear()
         at = time.strftime("%H:%M:%S")
         self.screen.say(
             (f"{at}  ", "aside"), f"attnlab {shlex.join(words)}", (f"  {saved}", "aside")
         )
-        from attnlab.render.json import on_page
-
         pages: list[Page] = []
+        self.place = ("", 0) if words == self.look else self.place
         token = on_page.set(pages.append)
         try:
-            code = self._call(words)
+            with self.keyboard.attend(lambda: note(LATE)):
+                code = self._call(words)
+        except (KeyboardInterrupt, typer.Abort):
+            code = ENDED
         finally:
             on_page.reset(token)
-        if words == self.look:
+        if code == ENDED:
+            self.screen.say((f"the {words[0]} was ended; Ctrl-C again or q leaves", "warn"))
+        elif words == self.look:
             self.code = code
-            found = pages[-1].document() if pages else {}
-            self.place, self.outcome = first_place(found), str(found.get("outcome", ""))
+            self._keep(pages)
         self._say_keys()
+        return code
+
+    def _keep(self, pages: list[Page]) -> None:
+        """What the page of a look says to the footer, and to the editor."""
+        from attnlab.render.grade import GradePage
+        from attnlab.render.round import RoundGradePage
+
+        if pages:
+            self.place = first_place(pages[-1].document())
+            if isinstance(pages[-1], GradePage | RoundGradePage):
+                self.head = pages[-1].head(self.screen)
+        elif not self.own:
+            self.head = (f"{self.screen.marks.bad} not graded", "bad")
 
     def _call(self, words: list[str]) -> int:
         """The exit code of a command line; its error is shown, and the watch goes on."""
@@ -185,40 +234,63 @@ class Watch:
             )
         except AttnlabError as error:
             show_error(error, stderr())
+            file, _, line = error.where.rpartition(":")
+            self.place = (file, int(line)) if line.isdecimal() else self.place
             return error.exit_code
 
-    def _costs(self) -> bool:
-        """Whether an interview is going on, so that a hint lowers its rating."""
-        from attnlab.practice.interviews import current
+    def _clock(self) -> str:
+        """What the clock of the interview says that is going on; "" where none is."""
+        from attnlab.practice.interviews import clock_text, current
 
         with progress() as store:
-            return current(store) is not None
+            interview = current(store)
+        return clock_text(interview, time.time()) if interview else ""
+
+    def _tell(self, text: str) -> None:
+        """Say a line above the keys."""
+        self._erase()
+        self.screen.say((text, "warn"))
+        self._say_keys()
+
+    def _erase(self) -> None:
+        """Take the keys off the screen, to show them anew."""
+        if self.footer:
+            self.screen.file.write(f"\x1b[{self.footer}A\x1b[J")
 
     def _say_keys(self) -> None:
-        if self.keyboard.works:
-            keys = OWN_KEYS if self.own else KEYS
-            told = "  ".join(f"{key} {what}" for key, what in (*keys.items(), ("q", "quit")))
+        if not self.keyboard.works:
+            return
+        keys = {"enter": "again"} | (OWN_KEYS if self.own else KEYS) | {"q": "quit"}
+        clock, (head, style) = self._clock(), self.head
+        with self.screen.capture() as shown:
             self.screen.gap()
-            mark, style = self.screen.look(self.outcome)
-            graded = self.look[0] == "grade" and self.outcome
-            verdict = f"{mark} {self.outcome}  " if graded else ""
-            self.screen.say((verdict, style), (f"watching {self.name}", "title"))
-            self.screen.say((told, "aside"))  # whole on any screen: no key apart from its word
+            self.screen.say(
+                (f"{head}  " if head else "", style),
+                (f"watching {self.name}", "title"),
+                (f"  {clock}" if clock else "", "warn"),
+            )
+            # whole on any screen: no key apart from its word
+            self.screen.say(("  ".join(f"{key} {what}" for key, what in keys.items()), "aside"))
+        self.screen.file.write(shown.get())
+        self.screen.file.flush()
+        self.footer, self.told = shown.get().count("\n"), time.monotonic()
 
     def _edit(self) -> None:
         """Open the user's editor at the first failure."""
         editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or ""
         if not editor:
-            self.screen.say(("EDITOR is not set: export EDITOR=vim, for example", "warn"))
+            self._tell("EDITOR is not set: export EDITOR=vim, for example")
             return
         file, line = self.place
         path = next((p for p in self.paths if p.name == Path(file).name), self.paths[0])
         words = [*shlex.split(editor), *([f"+{line}"] if line else []), str(path)]
         try:
-            subprocess.run(words, check=False)
+            with self.keyboard.pause():
+                subprocess.run(words, check=False)
         except OSError as error:
-            self.screen.say((f"{editor} cannot be started: {error}", "warn"))
-        self._say_keys()
+            self._tell(f"{editor} cannot be started: {error}")
+        else:
+            self._say_keys()
 
 
 def _current(ctx: typer.Context) -> str:
