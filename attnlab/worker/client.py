@@ -26,6 +26,7 @@ START_TIME = 120.0  # seconds that importing torch may take on a slow disk
 POSITION_TIME = 120.0  # seconds that the largest table may take on a busy machine
 RIGHT_FILES_TIME = 120.0  # seconds that all right files of a challenge may take together
 JUDGE_TIME = 30.0  # seconds the judge has for its own work, after the job's deadline
+STOOD_STILL = 2.0  # seconds past the limit: a busy judge takes less to notice that time is up
 Answer = TypeVar("Answer")
 Tried = TypeVar("Tried", "FileTrialReport", "ProgramTrialReport")
 
@@ -54,8 +55,14 @@ class Worker:
         self.sock = self.connection.sock
 
     def run_job(self, job: Job) -> Report:
-        """Wait for the judge's answer; raises `Broken` if there is none."""
-        return self._request(job, Report, job.limits.seconds + JUDGE_TIME)
+        """Wait for the judge's answer; raises `Broken` if there is none. A file that had no time as
+        the judge was suspended runs once more."""
+        report = self._request(job, Report, job.limits.seconds + JUDGE_TIME)
+        late = report.outcome == "timeout" or any(c.reason == "timeout" for c in report.checks)
+        if late and report.seconds > job.limits.seconds + STOOD_STILL:
+            self.notes.append("the judge stood still until the time was up; the file ran again")
+            report = self._request(job, Report, job.limits.seconds + JUDGE_TIME)
+        return report
 
     def run_program(self, job: ProgramJob) -> ProgramReport:
         """Train or grade a program; raises `Broken` as `run_job` does."""

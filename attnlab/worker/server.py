@@ -239,6 +239,7 @@ class Server:
         now = time.monotonic()
         return {
             "key": self.key,
+            "installation": str(Path(__file__).parent.parent),
             "pid": server,
             "seconds": now - self.started,
             "commands": self.commands,

@@ -21,6 +21,7 @@ from attnlab.worker.cold_start import NOWHERE, worker_environment
 from attnlab.worker.server_address import Address, find_address, known_addresses
 from attnlab.worker.wire import TooLong, receive, send
 
+INSTALLATION = str(Path(__file__).parent.parent)
 SERVER = Path(__file__).parent / "server.py"
 IDLE = 15 * 60.0  # seconds without a command after which it leaves
 START_TIME = 120.0  # seconds that importing torch may take on a slow disk
@@ -41,6 +42,7 @@ class ServerState:
     unused: float  # seconds since the last
     memory: int  # bytes that it holds; those that serve a command share most of them
     key: str  # of its sources
+    installation: str = ""  # the folder of its attnlab
 
 
 def why_unwanted() -> str:
@@ -102,10 +104,14 @@ def warm_start(catalogue: str, notes: list[str]) -> WarmStart | None:
     return None
 
 
-def ask_servers(what: Literal["status", "stop"]) -> Iterator[ServerState]:
-    """The state of every warm judge of this user that answers; `stop` tells it to leave, too."""
+def ask_servers(what: Literal["status", "stop"], everywhere: bool = False) -> Iterator[ServerState]:
+    """The state of every warm judge of this user that answers; `stop` tells it to leave, too,
+    unless it is of another installation and not `everywhere`."""
     for address in known_addresses():
-        if state := _ask_server(address, what):
+        state = _ask_server(address, "status")
+        if state and what == "stop" and (everywhere or state.installation == INSTALLATION):
+            _ask_server(address, what)
+        if state:
             yield state
 
 

@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from attnlab.catalogue.load import read_challenge
-from attnlab.records import Code, Job, Limits, to_json
+from attnlab.records import Code, Job, Limits, Report, to_json
 from attnlab.target.challenge_job import challenge_job
 from attnlab.worker import client, server_address, warm_start
 from attnlab.worker.client import Worker
 from attnlab.worker.server_address import find_address, private_folder
-from attnlab.worker.warm_start import ask_servers
+from attnlab.worker.warm_start import INSTALLATION, ask_servers
 from attnlab.worker.wire import send
 
 FOLDER = Path(__file__).parents[2] / "challenges/attention/too-sharp"
@@ -152,6 +152,27 @@ def test_a_judge_that_dies_in_a_job_costs_one_retry(home, job):
         assert worker.run_job(job).outcome == "ok"
         assert not worker.connection.warm
         assert worker.notes == ["the warm judge ended before its answer; the job ran again without"]
+
+
+def test_a_judge_that_stood_still_is_no_fault_of_the_file(home, job):
+    """It ran out of time long after the limit: it runs once more, and a note says so."""
+    late = Report(outcome="timeout", seconds=job.limits.seconds + 5)
+    answers = [late, Report(outcome="ok"), Report(outcome="timeout", seconds=job.limits.seconds)]
+    with Worker() as worker, pytest.MonkeyPatch.context() as patch:
+        patch.setattr(worker, "_request", lambda *_: answers.pop(0))
+        assert worker.run_job(job).outcome == "ok"
+        assert len(worker.notes) == 1
+        assert worker.run_job(job).outcome == "timeout"
+
+
+def test_a_judge_of_another_installation_is_left_alone(home, monkeypatch):
+    """Unless all are meant; each says whose it is."""
+    with Worker() as worker:
+        assert worker.connection.warm
+    with monkeypatch.context() as patch:
+        patch.setattr("attnlab.worker.warm_start.INSTALLATION", "/elsewhere/attnlab")
+        assert [state.installation for state in ask_servers("stop")] == [INSTALLATION]
+    assert running() is not None
 
 
 def test_it_leaves_when_it_is_told(home):

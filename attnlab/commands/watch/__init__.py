@@ -33,7 +33,7 @@ PLACE = 45
 TICK = 0.1  # seconds between two looks at the files
 CLOCK = 10.0  # seconds after which the clock of an interview is shown anew
 ENDED = 130  # the exit code of a command that Ctrl-C ended
-LATE = "no answer for 10 s: waiting for the judge that runs the file; q or Ctrl-C ends it"
+LATE = "no answer for 10 s: waiting for the judge; q or Ctrl-C ends it"
 NOTHING = "attnlab start NAME writes a file to fix; attnlab list shows the names"
 KEYS = {"h": "hint", "t": "trace", "r": "reveal", "n": "next", "l": "list", "e": "edit"}
 OWN_KEYS = {"t": "trace", "e": "edit"}  # of a file that is no challenge
@@ -200,9 +200,9 @@ class Watch:
             code = ENDED
         finally:
             on_page.reset(token)
-        if code == ENDED:
+        if code == ENDED and "q" not in self.keyboard.pressed:
             self.screen.say((f"the {words[0]} was ended; Ctrl-C again or q leaves", "warn"))
-        elif words == self.look:
+        elif code != ENDED and words == self.look:
             self.code = code
             self._keep(pages)
         self._say_keys()
