@@ -124,9 +124,7 @@ def _file_in(folder: Path, name: str, file: str) -> Submission:
     names = ", ".join(printable(path.name) for path in named[:4])
     problem = f"{name}/ holds {len(named)} Python files ({names}): none is called {file}"
     return Submission(
-        name=name,
-        path=str(folder),
-        problem=problem if named else f"{name}/ holds no Python file",
+        name=name, path=str(folder), problem=problem if named else f"{name}/ holds no Python file"
     )
 
 

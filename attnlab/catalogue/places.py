@@ -63,11 +63,7 @@ Stray = tuple[str, Hunk]  # a file and what was written in it
 
 
 def change_alone(
-    program: Program,
-    ids: Sequence[str],
-    files: Files,
-    bug: str,
-    strays: Collection[Stray] = (),
+    program: Program, ids: Sequence[str], files: Files, bug: str, strays: Collection[Stray] = ()
 ) -> Change | None:
     """The right program with what was written at the place of one bug of a round, and with these
     changes elsewhere; None where there are none. What nobody changed stays as it was given."""

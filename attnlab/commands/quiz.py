@@ -8,15 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import (
-    Json,
-    catalogue,
-    emit,
-    note,
-    parse_seed,
-    progress,
-    whole_number,
-)
+from attnlab.commands.base import Json, catalogue, emit, note, parse_seed, progress, whole_number
 from attnlab.errors import AttnlabError
 
 if TYPE_CHECKING:

@@ -14,8 +14,7 @@ Only = Annotated[
     typer.Option("--only", metavar="NAME", help="Only this one, as nan; setup stands before it."),
 ]
 Row = Annotated[
-    str,
-    typer.Option("--row", metavar="N", help="Stop the debugger at this row of trace --json."),
+    str, typer.Option("--row", metavar="N", help="Stop the debugger at this row of trace --json.")
 ]
 Line = Annotated[
     str, typer.Option("--line", metavar="N", help="Stop the debugger at the rows of this line.")

@@ -5,14 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from attnlab.commands.base import (
-    Json,
-    NameOrFile,
-    emit,
-    progress,
-    refuse_answers,
-    select_file,
-)
+from attnlab.commands.base import Json, NameOrFile, emit, progress, refuse_answers, select_file
 
 if TYPE_CHECKING:
     from attnlab.records import ChallengeProgress

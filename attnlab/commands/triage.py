@@ -55,8 +55,7 @@ Symptom = Annotated[
     ),
 ]
 Only = Annotated[
-    str,
-    typer.Option("--only", metavar="LAYER", help="trace, unused, property or training."),
+    str, typer.Option("--only", metavar="LAYER", help="trace, unused, property or training.")
 ]
 Ignore = Annotated[
     list[str] | None,

@@ -158,9 +158,7 @@ def with_files(report: DiffReport, names: Mapping[str, str]) -> DiffReport:
         report,
         diagnosis=tuple(
             replace(
-                d,
-                file=names.get(d.file, d.file),
-                their_file=names.get(d.their_file, d.their_file),
+                d, file=names.get(d.file, d.file), their_file=names.get(d.their_file, d.their_file)
             )
             for d in report.diagnosis
         ),

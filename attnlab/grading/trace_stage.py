@@ -18,16 +18,7 @@ from attnlab.probe.answers import Mask
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import counts_keys, naming
-from attnlab.records import (
-    Contract,
-    Finding,
-    Input,
-    Job,
-    NextCall,
-    Trace,
-    TraceOptions,
-    from_json,
-)
+from attnlab.records import Contract, Finding, Input, Job, NextCall, Trace, TraceOptions, from_json
 from attnlab.sizes import Sizes, UnknownSize, with_head_dim
 from attnlab.target.conventions import CACHES
 from attnlab.tracer.axes.agree import SizedTrace

@@ -26,11 +26,7 @@ def hints_before(
 
 
 def next_hint(
-    program: Program,
-    bugs: Sequence[str],
-    stage: Stage | None,
-    files: Files,
-    before: Sequence[Hint],
+    program: Program, bugs: Sequence[str], stage: Stage | None, files: Files, before: Sequence[Hint]
 ) -> Hint | None:
     """The next hint of the stage, else of the first bug whose lines are as they were given, else of
     the others."""

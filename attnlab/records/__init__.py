@@ -4,13 +4,7 @@ The stage that owns a record makes it once and completely; no later stage edits 
 imports records from here.
 """
 
-from attnlab.records.base import (
-    FORMAT,
-    from_json,
-    plain,
-    record,
-    to_json,
-)
+from attnlab.records.base import FORMAT, from_json, plain, record, to_json
 from attnlab.records.check_results import CheckResult, Outcome
 from attnlab.records.job import (
     Bug,

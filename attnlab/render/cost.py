@@ -42,9 +42,7 @@ class CostPage:
         screen.do_next(self.next)
 
     def document(self) -> Document:
-        return {
-            **pick(self, "target", "built", "outcome", "cost", "notes", "message", "next"),
-        }
+        return {**pick(self, "target", "built", "outcome", "cost", "notes", "message", "next")}
 
 
 def format_count(n: int | None) -> str:

@@ -18,11 +18,7 @@ class DoctorPage:
 
     def show(self, screen: Screen) -> None:
         marks = screen.marks
-        looks = {
-            "ok": (marks.ok, "ok"),
-            "warn": (marks.warn, "warn"),
-            "fail": (marks.bad, "bad"),
-        }
+        looks = {"ok": (marks.ok, "ok"), "warn": (marks.warn, "warn"), "fail": (marks.bad, "bad")}
         wide = max((len(v.name) for v in self.vitals), default=0)
         for vital in self.vitals:
             mark, style = looks[vital.state]

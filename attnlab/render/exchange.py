@@ -105,10 +105,7 @@ def _round_results(page: RoundGradePage) -> Iterable[Result]:
     report = page.report if page.ended else replace(page.report, parts=())
     verdict = round_verdict(page.program.slug, page.folder, report)
     told = f"{grade_word(page.report)}: {count_right(page.report)}"
-    return [
-        *_checks(page.folder, verdict.checks),
-        *_whole(page.folder, verdict.outcome, told),
-    ]
+    return [*_checks(page.folder, verdict.checks), *_whole(page.folder, verdict.outcome, told)]
 
 
 def _suspicions(page: TriagePage) -> Iterator[Result]:

@@ -54,10 +54,8 @@ class GradePage:
         screen.do_next(verdict.next)
 
     def head(self, screen: Screen) -> tuple[str, str]:
-        """The outcome behind its mark, and the style of both."""
-        passed = self.verdict.outcome == "passed"
-        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
-        return f"{mark} {WORDS.get(self.verdict.outcome, self.verdict.outcome)}", style
+        outcome = self.verdict.outcome
+        return screen.verdict(outcome == "passed", WORDS.get(outcome, outcome))
 
     def document(self) -> Document:
         verdict = self.verdict

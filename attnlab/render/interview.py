@@ -233,8 +233,8 @@ class SubmitPage:
 
     def show(self, screen: Screen) -> None:
         report, passed = self.report, self.report.passed
-        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
-        screen.say((f"{mark} submitted: {grade_word(report)}, {count_right(report)}", style))
+        words = f"submitted: {grade_word(report)}, {count_right(report)}"
+        screen.say(screen.verdict(passed, words))
         screen.say(self._clock, (", after the time" * self.late, "bad"), indent=2)
         screen.hang("  ", _time_that_counts(self.interview))
         show_goals(report.goals, screen)

@@ -11,6 +11,7 @@ from attnlab.records.program import GoalResult, PartResult, Program, ProgramRepo
 from attnlab.render.bars import sparkline
 from attnlab.render.challenge import show_hints
 from attnlab.render.fold import View
+from attnlab.render.grade import WORDS as GRADE_WORDS
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, level_marks, plural
@@ -18,14 +19,7 @@ from attnlab.render.stage import StageSolutionPage, show_stage, stage_document
 from attnlab.render.steps import show_table
 
 LAST_ROWS = 24  # of a step that crashed
-WORDS = {
-    "passed": "passed",
-    "failed": "not yet",
-    "crashed": "crashed",
-    "timeout": "ran out of time",
-    "memory": "ran out of memory",
-    "cannot-compare": "cannot compare",
-}
+WORDS = GRADE_WORDS | {"failed": "not yet"}
 
 
 def show_head(program: Program, screen: Screen, folder: str = "") -> None:
@@ -194,10 +188,7 @@ class RoundGradePage:
         return "" if of_a_part or self.report.outcome == "passed" else self.report.message
 
     def head(self, screen: Screen) -> tuple[str, str]:
-        """The outcome behind its mark, and the style of both."""
-        passed = self.report.passed
-        mark, style = (screen.marks.ok, "bold green") if passed else (screen.marks.bad, "bad")
-        return f"{mark} {grade_word(self.report)}", style
+        return screen.verdict(self.report.passed, grade_word(self.report))
 
     def show(self, screen: Screen) -> None:
         report, passed, (head, style) = self.report, self.report.passed, self.head(screen)

@@ -113,6 +113,11 @@ class Screen(Console):
         }
         return known.get(outcome, (marks.unsure, "warn"))
 
+    def verdict(self, passed: bool, word: str) -> tuple[str, str]:
+        """The word of a grade behind its mark, and the style of both."""
+        mark, style = (self.marks.ok, "bold green") if passed else (self.marks.bad, "bad")
+        return f"{mark} {word}", style
+
     def link(self, style: str, file: str) -> str:
         """`style`, with a link to the file where it is there and the terminal opens such."""
         path = Path(file)

@@ -139,9 +139,6 @@ def _show_end(found: Triage, grave: int, notes: int, screen: Screen) -> None:
         screen.say((f"{marks.warn} nothing could be looked at, so nothing is known{told}", "warn"))
     elif found.outcome == "nothing-found":
         screen.say((f"{marks.note} nothing suspicious in what was looked at{told}", "title"))
-    for head, texts in (
-        ("looked at", found.looked_at),
-        ("not looked at", found.not_looked_at),
-    ):
+    for head, texts in (("looked at", found.looked_at), ("not looked at", found.not_looked_at)):
         for number, text in enumerate(texts):
             screen.hang((f"  {head if not number else '':<14}", "aside"), (text, "aside"))

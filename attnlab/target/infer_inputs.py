@@ -13,14 +13,7 @@ from attnlab.records import Contract, Input, Limits
 from attnlab.sizes import UnknownSize, format_bytes, measure
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand, UserOptions, input_flag
-from attnlab.target.conventions import (
-    ARGUMENTS,
-    DIMENSIONS,
-    FEEDS,
-    PLAIN,
-    names_mask,
-    usual_feed,
-)
+from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN, names_mask, usual_feed
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
 COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number

@@ -142,10 +142,7 @@ def _rows_of_flow(flow: Flow) -> Iterator[int]:
 
 
 def build_raw_trace(
-    recorder: Recorder,
-    crash: RawCrash | None = None,
-    known: KnownAxes | None = None,
-    **more: Any,
+    recorder: Recorder, crash: RawCrash | None = None, known: KnownAxes | None = None, **more: Any
 ) -> RawTrace:
     """The rows of a finished run; `known` names the axes, `more` are fields of the `RawTrace`."""
     seen = replay(recorder)

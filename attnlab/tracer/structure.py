@@ -11,11 +11,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnlab.records.trace import Finding
-from attnlab.tracer.class_source import (
-    ClassSource,
-    class_source,
-    class_source_of,
-)
+from attnlab.tracer.class_source import ClassSource, class_source, class_source_of
 from attnlab.tracer.position_tables import odd_tables
 
 

@@ -51,8 +51,7 @@ OfChallenge = Annotated[
     ),
 ]
 RunFile = Annotated[
-    str,
-    typer.Option("--run", metavar="FILE", help="Where verdicts are kept; FOLDER.run else."),
+    str, typer.Option("--run", metavar="FILE", help="Where verdicts are kept; FOLDER.run else.")
 ]
 Resume = Annotated[
     bool, typer.Option("--resume", help="Go on with a run that was ended, or grade what is new.")

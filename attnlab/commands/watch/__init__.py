@@ -239,12 +239,13 @@ class Watch:
             return error.exit_code
 
     def _clock(self) -> str:
-        """What the clock of the interview says that is going on; "" where none is."""
+        """What the clock of the interview says to which this belongs; "" where none does."""
         from attnlab.practice.interviews import clock_text, current
 
         with progress() as store:
             interview = current(store)
-        return clock_text(interview, time.time()) if interview else ""
+        mine = interview and (interview.tasks or interview.slug == self.slug)
+        return clock_text(interview, time.time()) if interview and mine else ""
 
     def _tell(self, text: str) -> None:
         """Say a line above the keys."""

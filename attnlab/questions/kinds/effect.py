@@ -47,10 +47,7 @@ def _mutated(one: Patched, dice: random.Random) -> Patched:
     """A right file with a generated bug in it."""
     chosen = dice.choice(list(mutants(one.right)))
     return replace(
-        one,
-        text=chosen.text,
-        id=f"mutant-{chosen.mutation}",
-        category=category_of(chosen.mutation),
+        one, text=chosen.text, id=f"mutant-{chosen.mutation}", category=category_of(chosen.mutation)
     )
 
 

@@ -4,17 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attnlab.tracer.axes.atoms import (
-    DATA,
-    LOOSE,
-    Atom,
-    Axis,
-    find,
-    leaves,
-    link_peers,
-    root,
-    split,
-)
+from attnlab.tracer.axes.atoms import DATA, LOOSE, Atom, Axis, find, leaves, link_peers, root, split
 
 if TYPE_CHECKING:
     from attnlab.tracer.axes.engine import Flow

@@ -116,9 +116,7 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
         raw,
         ops=ops,
         backward=Backward(
-            parameters=done.parameters,
-            origin=origin,
-            message=broken or _without_gradient(done),
+            parameters=done.parameters, origin=origin, message=broken or _without_gradient(done)
         ),
         findings=(*raw.findings, *found),
     )
