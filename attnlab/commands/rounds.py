@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -81,8 +82,7 @@ def status_page(ctx: typer.Context, interview: Interview) -> InterviewStatusPage
 
 
 def next_after_round(ctx: typer.Context) -> str:
-    """What comes next in the interview that is going on, or after a round that was solved last; ""
-    where neither is so."""
+    """What comes next in the interview going on, or after the round solved last; "" for neither."""
     from attnlab.catalogue.programs import read_program
     from attnlab.errors import Refused
     from attnlab.practice.interviews import current
@@ -158,7 +158,8 @@ def note_triage(ctx: typer.Context, target: str, named: Sequence[Suspicion | Fin
     from attnlab.practice.rating import cost_of_hints
     from attnlab.target.rounds import read_files
 
-    places = [(Path(one.file).name, one.line) for one in named if one.line]
+    said = " ".join(f"{one.file}:{one.line} {one.message}" for one in named)
+    places = [(file, int(line)) for file, line in re.findall(r"(\w+\.py):(\d+)", said)]
     with progress() as store:
         interview = _interview_about(store, target)
         if not interview:

@@ -76,8 +76,7 @@ def _ladder(
 
 
 def with_bugs(tasks: Sequence[RoundTask], category: Callable[[str], str]) -> list[RoundTask]:
-    """The tasks, with others for code without a bug where more than two would have none. `category`
-    says what a question is about."""
+    """The tasks, at most two of them code without a bug, by the `category` of a question."""
     found, clean = list(tasks), 0
     for at, task in enumerate(tasks):
         if task.kind == "spot" and category(task.id) == CLEAN:

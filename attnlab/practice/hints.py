@@ -18,8 +18,7 @@ Hint = tuple[str, int]  # the bug or stage, and which of its hints, from 0
 def hints_before(
     store: Progress, program: Program, bugs: Sequence[str], interview: Interview | None
 ) -> tuple[Hint, ...]:
-    """The hints of these bugs, or of a stage, that were shown since the round or its interview was
-    begun."""
+    """The hints of these bugs, or of a stage, that were shown since the round was begun."""
     mine = interview.events if interview else events_of_round(store, program)
     shown = [(e.bug, int(e.question)) for e in mine if e.kind == "hint" and e.bug in bugs]
     return tuple(dict.fromkeys(shown))
@@ -28,8 +27,7 @@ def hints_before(
 def next_hint(
     program: Program, bugs: Sequence[str], stage: Stage | None, files: Files, before: Sequence[Hint]
 ) -> Hint | None:
-    """The next hint of the stage, else of the first bug whose lines are as they were given, else of
-    the others."""
+    """The next hint of the stage, or of a bug: those whose lines nobody changed come first."""
     if stage:
         return (stage.id, len(before)) if len(before) < len(stage.hints) else None
     files = compose(program, bugs) | files

@@ -20,8 +20,7 @@ END = "attnlab interview end shows the scorecard, attnlab interview abandon drop
 
 
 def begin(store: Progress, slug: str, minutes: int, seed: int, **more: Any) -> Interview:
-    """Note that an interview begins now, with its bugs or tasks; raises `Refused` where one is
-    going on."""
+    """Note that an interview begins now; raises `Refused` where one is going on."""
     refuse_second(store)
     number = next_number(store)
     known = {"place": str(Path.cwd()), "minutes": minutes, "seed": seed, **more}
@@ -110,8 +109,7 @@ def read_details(event: Event) -> dict[str, Any]:
 
 
 def report_text(report: ProgramReport, changes: Mapping[str, Any]) -> str:
-    """What the event of a grade keeps of it: which bugs are gone, which parts are wrong, and what
-    was changed."""
+    """What is kept of a grade: the bugs that are gone, the parts that are wrong, the changes."""
     known = {
         "bugs": {result.id: result.fixed for result in report.bugs},
         "wrong": [(p.id, p.title, p.message) for p in report.parts if p.outcome != "passed"],

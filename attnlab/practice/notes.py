@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from pathlib import Path
 
 from attnlab.catalogue.places import bug_lines
 from attnlab.catalogue.programs import compose
@@ -47,13 +48,7 @@ NEAR = 2  # lines beside the place of a bug that still point at it, whatever a n
 WORDS = 3  # that a note has besides its place where it gives a reason, or shares with a bug near it
 ENDINGS = re.compile(r"(?:ing|ed|es|s|ly)$")
 # Words that say nothing of a bug, whichever it is.
-EMPTY = """
-about after again all also and any are bad because been before but bug can code could does done
-else even every file fine fix for from good have here how into just last like line look make many
-more most must need never not note now off one only other our out over right same see seem should
-some sure than that the their them then there thing think this too two use very wait was what when
-where which will with wrong you your
-"""
+EMPTY = Path(__file__).with_suffix(".txt").read_text("utf-8")
 
 
 @record

@@ -67,12 +67,11 @@ def show_count(report: ProgramReport, screen: Screen) -> None:
     wrong = sum(bug.changed and not bug.fixed for bug in report.bugs)
     hidden = sum(bug.fixed is None and not bug.changed for bug in report.bugs)
     for count, said in (
-        (wrong, "changed at its place, and what the program does there is still not right"),
-        (hidden, "not changed at its place; a change elsewhere hides whether it is gone"),
+        (wrong, "where you changed something: what the program does there is still wrong"),
+        (hidden, "where you changed nothing: a change elsewhere hides whether that was enough"),
     ):
         if count:
-            its = said.replace("its place", "their places") if count > 1 else said
-            screen.hang("  ", f"{plural(count, 'bug')} {its}")
+            screen.hang("  ", f"{plural(count, 'bug')} {said}")
     if not report.goals:
         screen.say(
             "a part is a class or function by itself, or what training, evaluation or generation "

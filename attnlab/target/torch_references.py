@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from string import Template
 
 from attnlab.records import Code, Contract
@@ -15,25 +16,7 @@ class $name(nn.$name):
     def __init__(self, *args, **options):
         super().__init__(*args, **{"batch_first": True, "dropout": 0.0, **options})
 """)
-ATTENTION = Template("""\
-from torch import nn
-
-
-class MultiheadAttention(nn.MultiheadAttention):
-    def __init__(self, embed_dim, num_heads):
-        super().__init__(embed_dim, num_heads, batch_first=True)
-
-    def forward(self, $arguments):
-        attend = padding = None
-        for mask in ($masks):  # True forbids
-            while mask is not None and mask.dim() > 2 and mask.shape[1] == 1:
-                mask = mask[:, 0]
-            if mask is not None and mask.shape == $key.shape[:2]:
-                padding = mask
-            elif mask is not None:
-                attend = mask.repeat_interleave(self.num_heads, 0) if mask.dim() > 2 else mask
-        return super().forward($query, $key, $value, padding, False, attend)[0]
-""")
+ATTENTION = Template(Path(__file__).with_name("torch_attention.txt").read_text("utf-8"))
 LAYERS = ("TransformerEncoderLayer", "TransformerDecoderLayer")
 
 

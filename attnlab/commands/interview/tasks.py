@@ -112,8 +112,7 @@ def _file_part(challenge: Challenge, path: Path, bounds: Limits) -> Part:
 
 
 def task_page(interview: Interview, asked: Asked | None) -> TaskPage | None:
-    """The task as it is shown: nothing says where it is from. Its file is written where it is not
-    there."""
+    """The task as it is shown, with its file if that is missing: nothing says where it is from."""
     from attnlab.render.format_round import TaskPage
 
     if asked is None:
