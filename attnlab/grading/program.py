@@ -398,7 +398,7 @@ def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:
     if failed or errors:
         first = (failed or errors)[0]
         reason = REASONS.get(first.reason, "")
-        return ("failed" if failed else "error"), f"{first.id}: {first.message}", reason
+        return ("failed" if failed else "error"), first.message or first.title, reason
     return "passed", "", ""
 
 

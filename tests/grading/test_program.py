@@ -5,7 +5,8 @@ import pytest
 from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.programs import compose, read_program
-from attnlab.records import Limits
+from attnlab.grading.program import unit_outcome
+from attnlab.records import CheckResult, Limits, Report
 from attnlab.records.program import ProgramJob
 
 PROGRAM = read_program(shipped_folder() / "programs" / "char-gpt")
@@ -338,3 +339,9 @@ def test_fixes_elsewhere_are_each_told(made, wrong_scale, worker):
     )  # fmt: skip
     told = {bug.id: bug.fixed for bug in worker.run_program(job).bugs}
     assert told == {bug: bug in made for bug in ELSEWHERE}
+
+
+def test_a_part_that_is_wrong_says_so_without_the_name_of_a_check():
+    """It stands on the scorecard, where nobody asked for a check by its name."""
+    failed = CheckResult(id="matches-reference", title="t", outcome="failed", message="it differs")
+    assert unit_outcome(Report(outcome="ok", checks=(failed,)))[:2] == ("failed", "it differs")
