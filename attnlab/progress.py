@@ -253,14 +253,11 @@ def _connect(path: Path) -> sqlite3.Connection:
         db.execute("PRAGMA synchronous = NORMAL")
         _lift(db)
         _must_be_sound(db)
-    except sqlite3.Error as error:
+    except BaseException as error:
         db.close()
         # Locked, full or read-only is an OperationalError; the plain kind says "no database".
         if type(error) is sqlite3.DatabaseError:
             raise _Damaged(str(error)) from None
-        raise
-    except BaseException:
-        db.close()
         raise
     return db
 

@@ -287,12 +287,8 @@ def _describe_class(repair: Repair, which: int) -> str:
             if value.name:
                 return f"`{value.name}`"
             if value.line:
-                return f"the {_noun(value.op)} of line {value.line}"
+                return f"the result of {value.op.strip('_')} of line {value.line}"
     return f"`{theirs.name}`" if theirs.name else f"the result of {theirs.op}"
-
-
-def _noun(op: str) -> str:
-    return f"result of {op.strip('_')}"
 
 
 def _other_operation(repair: Repair) -> Relation:

@@ -19,7 +19,8 @@ def mask_meaning(function: Function, argument: str) -> str:
     turned = {argument: False}  # the variables that are the mask, and whether inverted
     values: dict[str, ast.expr] = {}
     nodes = sorted(
-        ast.walk(function), key=lambda n: (getattr(n, "end_lineno", 0) or 0, _is_assign(n))
+        ast.walk(function),
+        key=lambda n: (getattr(n, "end_lineno", 0) or 0, isinstance(n, ast.Assign)),
     )
     for node in nodes:
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
@@ -30,10 +31,6 @@ def mask_meaning(function: Function, argument: str) -> str:
         elif isinstance(node, ast.Call) and (said := _said_by_call(node, turned, values)):
             return said
     return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
-
-
-def _is_assign(node: ast.AST) -> bool:
-    return isinstance(node, ast.Assign)
 
 
 def _said_by_call(

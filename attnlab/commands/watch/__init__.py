@@ -25,7 +25,6 @@ from attnlab.commands.watch.files import Files
 from attnlab.commands.watch.keys import Keyboard
 
 if TYPE_CHECKING:
-    from attnlab.records import ChallengeProgress
     from attnlab.render.json import Document, Page
     from attnlab.render.screen import Screen
 
@@ -228,10 +227,8 @@ class Watch:
         root = self.ctx.find_root()
         front = ["--catalogue", str(root.obj)] if root.obj else []
         try:
-            group = root.command
-            return int(
-                group.main([*front, *words], prog_name="attnlab", standalone_mode=False) or 0
-            )
+            code = root.command.main([*front, *words], prog_name="attnlab", standalone_mode=False)
+            return int(code or 0)
         except AttnlabError as error:
             show_error(error, stderr())
             file, _, line = error.where.rpartition(":")
@@ -310,19 +307,14 @@ def _current(ctx: typer.Context) -> str:
     found = catalogue(ctx)
     here = {f"{c.name}.py": c.slug for c in found.challenges if c.slug in started_here([c])}
     here |= {p.name: p.slug for p in found.programs if (Path(p.name) / MARK).is_file()}
-    open_ones = [
-        f for f, slug in here.items() if slug not in standings or not _solved(standings[slug])
-    ]
+    solved = {slug for slug, standing in standings.items() if standing.status == "solved"}
+    open_ones = [file for file, slug in here.items() if slug not in solved]
     if not here:
         raise Refused(
             "nothing was started in this folder",
             f"{NOTHING}; attnlab watch FILE.py watches any file",
         )
     return max(open_ones or here, key=lambda file: Path(file).stat().st_mtime)
-
-
-def _solved(standing: ChallengeProgress) -> bool:
-    return standing.status == "solved"
 
 
 def _is_started(file: str) -> bool:

@@ -28,38 +28,42 @@ class Keyboard:
             yield
             return
         import termios
-        import tty
 
-        fd = sys.stdin.fileno()
-        self.found = termios.tcgetattr(fd)
+        self.found = termios.tcgetattr(sys.stdin.fileno())
 
         def continued(*_: object) -> None:
-            tty.setcbreak(fd)
+            self._take()
             go_on()
 
         before = signal.signal(signal.SIGCONT, continued)
         try:
-            tty.setcbreak(fd)
+            self._take()
             yield
         finally:
             signal.signal(signal.SIGCONT, before)
-            with suppress(termios.error):  # the terminal has gone
-                termios.tcsetattr(fd, termios.TCSADRAIN, self.found)
+            self._give_back()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Leave the terminal to another program, as it was found."""
-        if not self.works:
-            yield
-            return
-        import termios
-        import tty
-
-        termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self.found)
+        self._give_back()
         try:
             yield
         finally:
+            self._take()
+
+    def _take(self) -> None:
+        if self.works:
+            import tty
+
             tty.setcbreak(sys.stdin.fileno())
+
+    def _give_back(self) -> None:
+        if self.works:
+            import termios
+
+            with suppress(termios.error):  # the terminal has gone
+                termios.tcsetattr(sys.stdin.fileno(), termios.TCSADRAIN, self.found)
 
     def wait(self, seconds: float) -> str:
         """The key that is pressed within so many seconds, or ""; raises `EOFError` at its end."""
