@@ -136,6 +136,8 @@ class _Counter:
         """The run at these sizes, for real where that is quick, else without data; None where the
         formulas are all there is. Raises `Refused` where the module does not take the sizes."""
         named = _at(self.job.at)
+        if "hd" in self.example and "hd" not in wanted:
+            raise self._refused("heads would have no whole width")
         self._must_reach(wanted)
         if self._is_quick(wanted, costs):
             run, problem = self.attempt(wanted)
@@ -206,7 +208,7 @@ def _held(symbols: Sequence[str], sizes: Sizes, late: bool) -> tuple[str, ...]:
 def _proof(costs: Costs, report: CostReport, proof: Sequence[Run]) -> tuple[str, ...]:
     """What the formulas were tried on, and which numbers have none."""
     lacking = [c.title for c in report.costs if c.value != 0 and not c.formula]
-    lacking += [m.name for m in report.modules if m.flops != 0 and not m.formula]
+    lacking += [m.name or "(itself)" for m in report.modules if m.flops != 0 and not m.formula]
     if not proof:
         return ("no formulas: it runs at no other sizes than these",)
     first, other = costs.fitted[0].sizes, proof[0].sizes

@@ -44,7 +44,7 @@ def row_at(trace: Trace, line: int) -> int:
     """The first row of a line of the file; raises `Refused` where no operation ran there."""
     rows = [op for op in trace.ops if op.line == line and op.file == trace.ops[-1].file]
     if not rows:
-        lines = ", ".join(map(str, dict.fromkeys(op.line for op in trace.ops)))
+        lines = ", ".join(map(str, sorted({op.line for op in trace.ops})))
         raise Refused(f"--line {line}: no operation ran there", f"one ran on {lines}", "--line")
     return rows[0].index
 

@@ -31,6 +31,25 @@ class OnMeta(Net):
     def __init__(self, embed_dim, num_heads):
         super().__init__(embed_dim, num_heads, device="meta")
 
+class Grouped(nn.Module):
+    def __init__(self, embed_dim, num_heads, num_kv_heads=1):
+        super().__init__()
+        self.h, self.kv, self.hd = num_heads, num_kv_heads, embed_dim // num_heads
+        self.q, self.k = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, self.kv * self.hd)
+    def forward(self, x):
+        B, S, D = x.shape
+        q = self.q(x).view(B, S, self.h, self.hd).transpose(1, 2)
+        k = self.k(x).view(B, S, self.kv, self.hd).transpose(1, 2)
+        k = k.repeat_interleave(self.h // self.kv, 1)
+        return ((q @ k.mT).softmax(-1) @ k).transpose(1, 2).flatten(2)
+
+class Recurrent(nn.Module):
+    def __init__(self, embed_dim):
+        super().__init__()
+        self.r = nn.LSTM(embed_dim, embed_dim, 2, batch_first=True, bidirectional=True)
+    def forward(self, x):
+        return self.r(x)[0]
+
 class Wrong(Net):
     def forward(self, x):
         return self.qkv(self.qkv(x))
@@ -119,11 +138,18 @@ def test_the_page_has_formulas_beside_numbers(shell):
 
 def test_sizes_that_the_module_refuses_are_an_error(cost):
     """Nothing is extrapolated to where it crashes; what fits is said."""
-    for name, sizes in (("Net", "D=13"), ("ByValue", "D=13, S=4096")):
+    for name, sizes in (("Net", "D=13"), ("ByValue", "D=13, S=4096"), ("Grouped", "D=13")):
         said = cost(name, "--at", sizes)
         assert said.code == 2
         assert "D=13 is no multiple of H=3" in said.json["error"]["message"]
         assert "D=15" in said.json["error"]["hint"]
+
+
+def test_an_lstm_has_its_products(cost):
+    """Both directions of both layers: four gates, of inputs and of states."""
+    said = cost("Recurrent", "--init", "embed_dim=12", "--input", "x: B S D", "--sizes", "B=2, S=5")
+    first, second = 2 * 4 * 12 * (12 + 12), 2 * 4 * 12 * (24 + 12)
+    assert value(said) == 2 * 2 * 5 * (first + second)
 
 
 def test_each_flag_of_several_counts(cost):

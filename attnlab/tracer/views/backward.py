@@ -105,7 +105,8 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
         told = Backward(parameters=done.parameters, message=why)
-        raised = [raised_finding(done, rows, raw.ops)] if done.ends and done.problem else []
+        ended = done.problem and (done.ends or done.recorder.failure)
+        raised = [raised_finding(done, rows, raw.ops)] if ended else []
         return replace(raw, backward=told, findings=(*raw.findings, *raised))
     ops = tuple(replace(op, grad=done.recorder.gradients.get(op.index)) for op in raw.ops)
     origin, broken = first_broken(done, rows, raw)
@@ -271,7 +272,10 @@ def cut_findings(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> It
 
 
 def raised_finding(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> Finding:
-    """Where a value that the backward pass needs was overwritten; else where it began."""
+    """Where a value that the backward pass needs was overwritten, or where the forward pass raises
+    with gradients alone; else where the backward pass began."""
+    if not done.ends and len(rows) < len(ops):
+        return finding_at(ops[len(rows)], "backward-raises", done.problem, "error")
     told = OVERWRITTEN.search(done.problem)
     made = told[1].lower().removesuffix("backward") if told else ""
     writes = [

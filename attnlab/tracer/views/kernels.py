@@ -47,6 +47,9 @@ def _flops(func: Any, args: Args, kwargs: dict[str, Any], out: Any) -> int:
         query, key, value = args[:3]
         pairs = query.numel() // query.shape[-1] * key.shape[-2]
         return int(2 * pairs * (query.shape[-1] + value.shape[-1]))
+    if str(packet) == "aten.mkldnn_rnn_layer":  # an LSTM: (T, B, in), (4 H, in), (4 H, H)
+        steps, into, recurrent = args[:3]
+        return int(2 * steps.shape[0] * steps.shape[1] * (into.numel() + recurrent.numel()))
     count = flop_registry.get(packet)
     return int(count(*args, **kwargs, out_val=out)) if count is not None else 0
 

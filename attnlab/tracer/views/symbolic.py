@@ -27,7 +27,7 @@ FIXED = 1  # sizes up to here are no symbols: an axis of size 1 broadcasts, and 
 WIDTHS = {"D", "H", "hd", "Hkv", "F", "V", "C", "M"}  # of weights and tables
 # Lines of Python, and operations that ask for nothing but what they need.
 PLAIN = {"", "add", "mul", "sub", "matmul", "bmm", "linear", "cat", "view", "reshape", "unflatten"}
-ANY_SIZES = "with symbols for the sizes of its inputs it runs through: it depends on none of them"
+ANY_SIZES = "with symbols for the sizes of its inputs it runs through, and compares none of them"
 
 
 @dataclass

@@ -275,6 +275,14 @@ def test_whatever_writes_is_named(write, name):
     assert f"{name} overwrites" in back(body).findings[0].message
 
 
+def test_a_parameter_that_is_written_to_is_an_error_at_its_line():
+    """The forward pass itself raises, with gradients alone."""
+    trace = back(lambda net, x: x * net.p.weight.clamp_(min=0).sum())
+    (finding,) = trace.findings
+    assert (finding.rule, finding.op) == ("backward-raises", "clamp_")
+    assert "a leaf Variable that requires grad" in finding.message
+
+
 def test_backward_is_made_only_when_asked_for():
     """It costs a second run."""
     assert capture_of(Net(lambda net, x: net.p(x)), X).backward is None
