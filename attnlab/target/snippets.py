@@ -193,7 +193,8 @@ def _axes_words(contract: Contract, ops: tuple[Op, ...]) -> dict[str, str]:
 
 
 def _module_axes(ops: tuple[Op, ...], sizes: Sizes) -> Iterator[tuple[str, str]]:
-    """The output of each submodule that is one operation, where all its calls give one shape."""
+    """The output of each submodule that is one operation, where all its calls give one shape, and
+    so do its like in a list of layers."""
     seen: dict[str, set[str]] = {}
     for module, rows in groupby(ops, lambda op: op.module):
         held = list(rows)
@@ -202,9 +203,17 @@ def _module_axes(ops: tuple[Op, ...], sizes: Sizes) -> Iterator[tuple[str, str]]
             seen.setdefault(module, set()).add(_shape(held[0], sizes))
         elif module:
             seen.setdefault(module, set()).add("")
-    for module, shapes in seen.items():
-        if len(shapes) == 1 and (shape := shapes.pop()):
+    known = {module: shape for module, shapes in seen.items() if (shape := _only(shapes))}
+    alike: dict[str, set[str]] = {}
+    for module, shape in known.items():
+        alike.setdefault(re.sub(r"\d+", "*", module), set()).add(shape)
+    for module, shape in known.items():
+        if len(alike[re.sub(r"\d+", "*", module)]) == 1:  # experts get as many rows as choose them
             yield module, shape
+
+
+def _only(shapes: set[str]) -> str:
+    return next(iter(shapes)) if len(shapes) == 1 else ""
 
 
 def _shape(op: Op, sizes: Sizes) -> str:

@@ -115,7 +115,8 @@ class Run:
     def squares(self) -> set[Key]:
         """The keys of tensors that have an element for each pair of positions by the names of their
         axes, or by their place in an attention whose positions have no name."""
-        rows = {row for site in self.sites for row in (site.soft, site.weights, *site.chain)}
+        plain = [site for site in self.sites if not site.fused]  # which keeps no matrix
+        rows = {row for site in plain for row in (site.soft, site.weights, *site.chain)}
         lengths = {o.index: sum(a.rstrip("'") in LENGTHS for a in o.axes) for o in self.trace.ops}
         return {
             self._key_of_pairs(op)[1]

@@ -43,6 +43,14 @@ class Grouped(nn.Module):
         k = k.repeat_interleave(self.h // self.kv, 1)
         return ((q @ k.mT).softmax(-1) @ k).transpose(1, 2).flatten(2)
 
+class Patches(nn.Module):
+    def __init__(self, dim=12):
+        super().__init__()
+        self.patch = nn.Conv2d(3, dim, 2, 2)
+    def forward(self, images):
+        x = self.patch(images).flatten(2).transpose(1, 2).unsqueeze(1)
+        return nn.functional.scaled_dot_product_attention(x, x, x)
+
 class Recurrent(nn.Module):
     def __init__(self, embed_dim):
         super().__init__()
@@ -143,6 +151,12 @@ def test_sizes_that_the_module_refuses_are_an_error(cost):
         assert said.code == 2
         assert "D=13 is no multiple of H=3" in said.json["error"]["message"]
         assert "D=15" in said.json["error"]["hint"]
+
+
+def test_a_fused_attention_keeps_no_matrix(cost):
+    """Also where its positions have no name, as those of patches."""
+    said = cost("Patches", "--input", "images: B 3 8 8")
+    assert value(said, "pairs") == 0
 
 
 def test_an_lstm_has_its_products(cost):
