@@ -7,6 +7,7 @@ anew each time, some times, or never.
 
 import logging
 import os
+import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -25,6 +26,7 @@ AXES = ("S", "T", "B")  # that change from call to call; the others are those of
 MORE = (1, 2, 3, 4)  # positions, in the second call and those after it
 GUARDS = "torch._dynamo.guards.__recompiles"  # the log that says why
 ARTIFACT = "recompiles"
+USER_CODE = re.compile(r'File "([^"]+)", line (\d+), in \w+\n\s*([^\n]+)')
 SWITCH = "TORCHDYNAMO_DISABLE"
 BRANCH = "a branch on a tensor's value; torch.where or torch.cond keeps it in one graph"
 LEFT = "captured nothing: the whole call was left to Python"
@@ -75,26 +77,44 @@ def add_compilation(traced: TracedCall, raw: RawTrace) -> RawTrace:
         # Other sizes are told of one axis after the other: the first is dynamic by then.
         again = [_recompilation(axis, call, traced, counter, log) for axis in _free_axes(traced)]
     found = tuple(change for change in again if change)
+    breaks = breaks or _left_to_python(traced)
     seen = Compilation(graphs=graphs, breaks=tuple(dict.fromkeys(breaks)), recompilations=found)
     return replace(raw, compilation=seen)
 
 
+def _left_to_python(traced: TracedCall) -> tuple[GraphBreak, ...]:
+    """Where a function was left to Python as a whole, of which no break is told: its calls may have
+    graphs of their own."""
+    with compiled(traced, Counter(), whole=True) as call, recompile_log():
+        try:
+            _call(call, traced, traced.given)
+        except Exception as error:
+            places = USER_CODE.findall(str(error))
+            file, line, source = places[-1] if places else ("", "0", "")
+            why = first_line(error).partition(" (unhinted")[0]
+            reason = f"the function is left to Python: {why}"
+            place = display_path(file) if file else ""
+            return (GraphBreak(file=place, line=int(line), source=source, reason=reason),)
+    return ()
+
+
 @contextmanager
-def compiled(traced: TracedCall, counter: Counter) -> Iterator[Any]:
-    """The call with its module compiled, as `torch.compile(module)` does; nothing stays behind."""
+def compiled(traced: TracedCall, counter: Counter, whole: bool = False) -> Iterator[Any]:
+    """The call with its module compiled, as `torch.compile(module)` does; nothing stays behind.
+    `whole`: what cannot be one graph raises."""
     off = os.environ.pop(SWITCH, None)  # what is graded runs without a compiler
     torch._dynamo.reset()
     root = traced.root
     before = root._compiled_call_impl if root is not None else None
     try:
         if root is None:
-            yield torch.compile(traced.call, backend=counter)
+            yield torch.compile(traced.call, backend=counter, fullgraph=whole)
         else:
-            root.compile(backend=counter)
+            root.compile(backend=counter, fullgraph=whole)
             code = getattr(getattr(type(root), "forward", None), "__code__", None)
             if code and is_library_code(code.co_filename):  # its frames would be skipped
-                whole = torch._dynamo.external_utils.wrap_inline(root._call_impl)
-                root._compiled_call_impl = torch.compile(whole, backend=counter)
+                inner = torch._dynamo.external_utils.wrap_inline(root._call_impl)
+                root._compiled_call_impl = torch.compile(inner, backend=counter, fullgraph=whole)
             yield traced.call
     finally:
         if root is not None:

@@ -5,7 +5,7 @@ import os
 
 import pytest
 import torch
-from compiled_modules import MODULES, assert_agrees_with_explain, compilation
+from compiled_modules import MODULES, Body, assert_agrees_with_explain, compilation
 from torch import nn
 
 
@@ -32,6 +32,33 @@ def test_a_branch_on_a_value_is_told_in_words():
     reasons = {place.reason for place in compilation(MODULES["a tensor decides"]()).breaks}
     assert any(text.startswith("a branch on a tensor's value; torch.where") for text in reasons)
     assert not any("generic_jump" in text for text in reasons)
+
+
+class Choosing(nn.Module):
+    """Experts, each for the rows that choose it."""
+
+    def __init__(self):
+        super().__init__()
+        self.gate = nn.Linear(8, 2)
+        self.experts = nn.ModuleList(Body(lambda _, y: y.relu()) for _ in range(2))
+
+    def forward(self, x):
+        flat = x.flatten(0, 1)
+        best = self.gate(flat).argmax(-1)
+        out = torch.zeros_like(flat)
+        for i, expert in enumerate(self.experts):
+            rows = (best == i).nonzero().flatten()
+            if rows.numel():
+                out[rows] = expert(flat[rows])
+        return out.view_as(x)
+
+
+def test_a_function_that_is_left_to_python_is_told():
+    """Its calls have graphs, and PyTorch tells of no break."""
+    seen = compilation(Choosing())
+    (place,) = seen.breaks
+    assert place.source == "if rows.numel():"
+    assert place.reason.startswith("the function is left to Python: ")
 
 
 def test_nothing_stays_behind():
