@@ -100,6 +100,9 @@ EXAMPLES = {
     "TARGET": "{path} model.py:MyAttention",
     "KIND": "{path} sinusoidal",
     "MODULE": "{path} my_model.py --tests tests/",
+    "REFERENCE": "{path} my_model.py right.py",
+    "FOLDER|MANIFEST.csv": "{path} submissions --challenge too-sharp",
+    "RUN": "{path} submissions.run",
 }
 
 
