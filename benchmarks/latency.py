@@ -3,7 +3,7 @@
     python -m benchmarks.latency [RUNS]
 
 Wall and CPU seconds of whole processes, medians and least of runs in turns, as ratios to
-`python -c "import torch"`; and memory, as `Pss` has it, which counts a shared page once among all.
+`python -c "import torch"`; and memory, a page that processes share counted once.
 The judge that serves them is started for this and stopped at the end. On a machine that others use,
 the ratios of what is least tell the most.
 """
@@ -11,7 +11,6 @@ the ratios of what is least tell the most.
 from __future__ import annotations
 
 import os
-import re
 import subprocess
 import sys
 import tempfile
@@ -48,11 +47,6 @@ TORCH = [sys.executable, "-c", "import torch"]
 # What a small command line application imports, and what every grade has to import.
 FRONTS = ("typer, rich, pydantic", "typer, rich.console, msgspec")
 CHILDREN = 8  # at once, whose memory is looked at
-HOLD = """
-import pathlib, torch
-torch.nn.Linear(4, 4)(torch.zeros(1, 4))
-print(pathlib.Path("/proc/self/smaps_rollup").read_text())
-"""
 LIMITS = {"second grade": 0.20, "trace of a small file": 0.25, "verdict after a save": 0.30}
 
 
@@ -110,13 +104,6 @@ def measure_two_slots(environment: dict[str, str], folder: Path) -> list[float]:
     return [float(number) for number in said.split()]
 
 
-def measure_bare_torch(environment: dict[str, str]) -> float:
-    """Megabytes of a process that has imported torch and called one layer."""
-    code = [sys.executable, "-c", HOLD]
-    said = subprocess.run(code, env=environment, check=True, capture_output=True, text=True).stdout
-    return int(re.findall(r"^Pss: +(\d+)", said, re.MULTILINE)[0]) / 1000
-
-
 def main() -> None:
     runs = max(5, int(sys.argv[1]) if len(sys.argv) > 1 else 9)
     with tempfile.TemporaryDirectory(dir="/tmp") as place:
@@ -143,9 +130,8 @@ def main() -> None:
             measure(grade, environment)
         taken = in_turns(programs, runs)
         taken["verdict after a save"] = [(s, 0.0) for s in measure_watch(folder, environment, runs)]
-        passing, failing, idle, busy = measure_two_slots(environment, folder)
+        passing, failing, bare, idle, busy = measure_two_slots(environment, folder)
         taken |= in_turns(firsts, min(runs, 5))
-        bare = measure_bare_torch(environment)
         stop = [*ATTNLAB, "server", "stop"]
         subprocess.run(stop, env=environment, check=True, capture_output=True)
     show(taken, runs)

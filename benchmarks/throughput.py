@@ -1,7 +1,14 @@
 """Grades a second through two workers at once: right files, then wrong ones up to the first
-failure; and the megabytes of the warm judge, alone and while it serves eight commands. Run by
-benchmarks.latency, whose environment says where the judge is."""
+failure; and the megabytes of bare torch, of the warm judge, and of it while it serves eight
+commands. Run by benchmarks.latency, whose environment says where the judge is.
 
+Memory is what the processes would take on a machine of their own: their private and forked pages,
+each counted once, and the pages of files that the one with most of them has read. `Pss` of file
+pages would depend on who else runs torch: a bare process beside the judge seems small."""
+
+import re
+import subprocess
+import sys
 import time
 from contextlib import ExitStack, suppress
 from dataclasses import replace
@@ -14,6 +21,7 @@ from attnlab.worker.client import Worker
 from attnlab.worker.warm_start import ask_servers
 
 SECONDS = 6.0
+HOLD = "import torch; print(torch.nn.Linear(4, 4)(torch.zeros(1, 4)), flush=True); open(0).read()"
 
 
 def measure(path: str, outcome: str) -> float:
@@ -44,16 +52,31 @@ def measure(path: str, outcome: str) -> float:
     return sum(done) / SECONDS
 
 
-def memory() -> float:
-    """Megabytes of the judge and all that serves commands now; shared pages count once."""
-    family = [next(iter(ask_servers("status"))).pid]
-    found = 0
-    for pid in family:
+def memory(pid: int) -> float:
+    """Megabytes of a process and its descendants now."""
+    family, own, files = [pid], 0, [0]
+    for member in family:
         with suppress(OSError):  # it has just ended
-            family += map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
-            found += sum(int(line.split()[1]) for line in lines if line.startswith("Pss:"))
-    return found / 1000
+            family += map(int, Path(f"/proc/{member}/task/{member}/children").read_text().split())
+            told = Path(f"/proc/{member}/smaps_rollup").read_text()
+            size = {
+                name: int(kb) for name, kb in re.findall(r"^(\w+): +(\d+) kB", told, re.MULTILINE)
+            }
+            own += size["Pss_Anon"]
+            files.append(size["Rss"] - size["Anonymous"])
+    return (own + max(files)) / 1000
+
+
+def measure_bare_torch() -> float:
+    """Of a process that has imported torch and called one layer."""
+    bare = subprocess.Popen(
+        [sys.executable, "-c", HOLD], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
+    assert bare.stdout is not None
+    bare.stdout.readline()
+    found = memory(bare.pid)
+    bare.communicate()
+    return found
 
 
 def measure_memory() -> tuple[float, float]:
@@ -61,7 +84,8 @@ def measure_memory() -> tuple[float, float]:
     challenge = load().find("too-sharp")
     job = challenge_job(challenge, Path(challenge.solution), stages=("check",))
     time.sleep(1.0)
-    alone = memory()
+    judge = next(iter(ask_servers("status"))).pid
+    alone = memory(judge)
     with ExitStack() as stack:
         workers = [stack.enter_context(Worker()) for _ in range(8)]
         threads = [Thread(target=worker.run_job, args=[job]) for worker in workers]
@@ -69,9 +93,10 @@ def measure_memory() -> tuple[float, float]:
             thread.start()
         most = alone
         while any(thread.is_alive() for thread in threads):
-            most = max(most, memory())
+            most = max(most, memory(judge))
     return alone, most
 
 
 if __name__ == "__main__":
-    print(measure("solution", "passed"), measure("file", "failed"), *measure_memory())
+    passing, failing = measure("solution", "passed"), measure("file", "failed")
+    print(passing, failing, measure_bare_torch(), *measure_memory())
