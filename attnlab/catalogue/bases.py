@@ -132,6 +132,7 @@ def _read_part(base: Base, path: Path) -> Challenge:
         decoys=_decoys_of(base, document, said.get("decoys", ())),
         category=said["category"],
         follow_ups=said["follow_ups"],
+        given=base.found.get("given", ()),
         then=said.get("then", ""),
     )
 

@@ -99,7 +99,11 @@ def _bugs(value: Any) -> tuple[Bug, ...]:
 TABLES = {**KEYS, "bugs": _bugs, "category": one_of(*CATEGORIES), **schema.TABLES}
 CHALLENGE = table(TABLES, required=(*KEYS, "sizes", "inputs", "output"))
 BASE_KEYS = ("format", "title", "class", "reference", "task")
-BASE_TABLES: dict[str, Rule] = {**{key: KEYS[key] for key in BASE_KEYS}, **schema.TABLES}
+BASE_TABLES: dict[str, Rule] = {
+    **{key: KEYS[key] for key in BASE_KEYS},
+    "given": listing(name, least=1),
+    **schema.TABLES,
+}
 BASE = table(BASE_TABLES, required=(*BASE_KEYS, "sizes", "inputs", "output"))
 _SHARED: dict[str, Rule] = {
     **{key: KEYS[key] for key in ("title", "level", "source", "symptom", "expected", "hints")},

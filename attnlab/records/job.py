@@ -251,6 +251,7 @@ class Challenge:
     decoys: tuple[Edit, ...] = ()  # change the solution as well: it looks wrong and is right
     category: str = ""  # what kind of mistake a bug is, as "mask"
     follow_ups: tuple[FollowUp, ...] = ()  # what an interviewer asks next
+    given: tuple[str, ...] = ()  # names of the file's top level that are not to be changed
     then: str = ""  # the challenge that asks for the next thing of the same code
 
     @property
