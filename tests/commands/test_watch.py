@@ -323,6 +323,21 @@ def test_ctrl_c_ends_a_grade_and_not_the_watch(shell, played, monkeypatch):
     assert "the grade was ended; Ctrl-C again or q leaves" in said.out
 
 
+def test_ctrl_c_between_two_looks_leaves_as_q_does(shell, played, monkeypatch):
+    """Nothing was interrupted: no error is said, and the exit code is that of the last grade."""
+    shell("start", "too-sharp")
+    played("")
+    monkeypatch.setattr(watch.Watch, "_call", lambda *_: 1)
+
+    def wait(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Keyboard, "wait", wait)
+    said = shell("watch", "too-sharp")
+    assert said.code == 1
+    assert said.err == ""
+
+
 @pytest.mark.parametrize(
     ("what", "says"),
     [

@@ -59,6 +59,8 @@ def command(ctx: typer.Context, what: What = "", triage: WithTriage = False) -> 
     watch = Watch(ctx, what, triage)
     try:
         return watch.run()
+    except KeyboardInterrupt:  # between two looks, as q
+        return watch.code
     except EOFError:  # the terminal has gone
         return 0
 
