@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from contextlib import contextmanager, suppress
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar
 from attnlab.catalogue.load import opened_topics
 from attnlab.errors import Broken
 from attnlab.records import Job, Report, from_json, to_json
-from attnlab.worker.cold_start import ColdStart
+from attnlab.worker.cold_start import NO_PROCESS, ColdStart
 from attnlab.worker.warm_start import warm_start, why_unwanted
 from attnlab.worker.wire import TooLong, receive, send
 
@@ -133,6 +134,8 @@ class Worker:
         """The last line that the worker printed: most often why torch cannot be imported."""
         stderr = self.close()
         lines = [line for line in stderr.decode("utf-8", "replace").splitlines() if line.strip()]
+        if any(os.strerror(errno.EAGAIN) in line for line in lines[-1:]):
+            return NO_PROCESS
         return f"it said: {lines[-1].strip()}" if lines else "ATTNLAB_DEBUG=1 shows more"
 
     def close(self) -> bytes:

@@ -1,5 +1,6 @@
 """A worker for one command: a zygote that imports torch now and ends with the command."""
 
+import errno
 import os
 import signal
 import socket
@@ -18,6 +19,9 @@ TUNABLES = ":".join(f"glibc.malloc.{name}={value}" for name, value in MALLOC.ite
 HEAP = {"GLIBC_TUNABLES": TUNABLES}  # other C libraries do not read it
 # torch.compile runs the code as written: operations can be traced, and no compiler writes files.
 NO_COMPILER = {"TORCHDYNAMO_DISABLE": "1"}
+NO_PROCESS = (
+    "no process is left (ulimit -u, or the container's limit of pids); a grade needs about ten"
+)
 NOWHERE = "/"  # the current folder of a worker without one of its own: it cannot write there
 INHERITED = ("PATH", "LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH", "ATTNLAB_DEBUG")
 
@@ -54,7 +58,8 @@ class ColdStart:
                 )
             except OSError as error:
                 self.end_nothing()
-                raise Broken(f"the worker cannot be started: {error}") from error
+                hint = NO_PROCESS if error.errno == errno.EAGAIN else ""
+                raise Broken(f"the worker cannot be started: {error}", hint) from error
 
     def end_nothing(self) -> None:
         """Remove what was prepared for a process that could not be started."""
