@@ -5,24 +5,32 @@
 
 Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
 question has no right answer, or several, or a wrong one of its choices is true as well: causes of
-other bugs that the program has, properties that a fresh grade of a sample sees broken.
+other bugs that the program has, properties that a fresh grade of a sample sees broken, kinds that a
+bug may be called too, reasons of which the claims of `why_claims.toml` hold.
 """
 
 from __future__ import annotations
 
 import argparse
+import math
 import random
 import sys
 import time
-from collections import Counter
-from collections.abc import Iterator, Sequence
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import torch
 
 from attnlab.catalogue.load import load
 from attnlab.errors import AttnlabError
 from attnlab.questions import effects
 from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
-from attnlab.questions.kinds import effect, incident, numbers
+from attnlab.questions.kinds import effect, incident, numbers, spot, why
+from attnlab.questions.kinds.effect import changed_lines
 from attnlab.questions.kinds.incident import split_cause
 from attnlab.questions.material import Material, Patched, files_of
 from attnlab.records import to_json
@@ -31,6 +39,10 @@ from attnlab.worker.client import Worker
 
 DRAWN = 10_000
 RERUN = 20  # bugs that are graded anew
+KINDS_DRAWN = 20  # questions of what kind a bug is, of each bug
+# What hints call a kind, where it is not by its name.
+CALLED = {"normalisation": "normali", "positions": "position", "embedding": "embed"}
+CLAIMS = Path(__file__).with_name("why_claims.toml")
 
 
 def problems(parts: Sequence[Part]) -> Iterator[str]:
@@ -120,8 +132,59 @@ def true_properties(one: Patched, parts: Sequence[Part], runner: Runner) -> Iter
             yield f"{effects.key(one)}: also seen by {', '.join(sorted(failing))}"
 
 
+def true_kinds(bugs: Sequence[Patched], seeds: int) -> Iterator[str]:
+    """Kinds offered of a bug that hold of it: named in its hints, or those of the same change in
+    another file."""
+    same = defaultdict[tuple[str, ...], set[str]](set)
+    for one in bugs:
+        same[_change(one)].add(one.category)
+    for one in bugs:
+        drawn = (spot.ask_category(one, random.Random(seed)) for seed in range(seeds))
+        offered = {kind for part in drawn if part for kind in part.question.choices}
+        bug = one.program.patches[one.id] if one.program else one.challenge
+        hints = " ".join(bug.hints).lower() if bug else ""
+        named = {kind for kind in offered if CALLED.get(kind, kind) in hints}
+        for kind in sorted((offered & same[_change(one)] | named) - {one.category}):
+            yield f"{effects.key(one)}: of {one.category}, and may be called one of {kind}"
+
+
+def _change(one: Patched) -> tuple[str, ...]:
+    return tuple(" ".join(line.split()) for _, line in changed_lines(one))
+
+
+def true_reasons(entry: Mapping[str, Any], claims: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    """What the claims say otherwise than a question about reasons: an expression for each choice,
+    the right one first, is true of that one alone. Where a fact cannot be computed, a sentence that
+    begins with "no:" says for each wrong choice why it is false."""
+    found = claims.get(entry["id"], ())
+    if len(found) != 1 + len(entry["wrong"]):
+        yield f"why/{entry['id']}: {len(found)} claims for {1 + len(entry['wrong'])} choices"
+        return
+    choices = zip(found, (entry["right"], *entry["wrong"]), strict=True)
+    for number, (claim, text) in enumerate(choices):
+        is_true = not claim.startswith("no:") and claim_holds(claim)
+        if is_true != (number == 0):
+            yield f"why/{entry['id']}: {'also true' if is_true else 'not true'}: {text}"
+
+
+def claim_holds(claim: str) -> bool:
+    """Whether an expression over torch is true; what it raises is a claim, too."""
+    names = {"torch": torch, "F": torch.nn.functional, "nn": torch.nn, "math": math}
+    torch.manual_seed(0)
+    try:
+        return claim.startswith("fact:") or bool(eval(claim, names | vars(torch)))
+    except (RuntimeError, AttributeError):
+        return False
+
+
+def why_claims() -> dict[str, list[str]]:
+    found: dict[str, list[str]] = tomllib.loads(CLAIMS.read_text("utf-8"))
+    return found
+
+
 def check_distractors(count: int, runner: Runner) -> int:
-    """Look at the causes of all incidents, and at a sample of so many effects that are run anew."""
+    """Look at the causes of all incidents, the kinds of all bugs, all reasons, and at a sample of
+    so many effects that are run anew."""
     catalogue, dice = load(), random.Random(time.time())
     runs = TrainingRun(
         steps=1, losses=(1.0,), expected_start=1.0, seconds=0.0, evidence=dict.fromkeys("abc", "1")
@@ -134,6 +197,11 @@ def check_distractors(count: int, runner: Runner) -> int:
             problems += true_causes(one, part.question.choices)
             looked += 1
     known = [one for one in Material(catalogue).all("patched") if isinstance(one, Patched)]
+    bugs = [one for one in known if one.id and not one.decoy and len(one.files) == 1]
+    problems += true_kinds(bugs, KINDS_DRAWN)
+    claims = why_claims()
+    problems += (each for entry in why.entries() for each in true_reasons(entry, claims))
+    looked += len(bugs) + len(why.entries())
     for one in dice.sample([one for one in known if one.id and one.challenge], count):
         if parts := effect.draw(one, dice, runner):
             problems += true_properties(one, parts, runner)

@@ -26,7 +26,14 @@ from attnlab.questions.material import Excerpt, Material, Patched
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import ProgramReport, TrainingRun
 from attnlab.records.trace import Op, Trace
-from benchmarks.quiz import problems, true_causes, true_properties
+from benchmarks.quiz import (
+    problems,
+    true_causes,
+    true_kinds,
+    true_properties,
+    true_reasons,
+    why_claims,
+)
 
 
 @pytest.fixture(scope="session")
@@ -325,10 +332,30 @@ def test_no_kind_is_offered_that_a_bug_may_be_called_too(char_gpt):
     offered = {
         c
         for seed in range(40)
-        for c in spot._ask_category(one, random.Random(seed)).question.choices
+        for c in spot.ask_category(one, random.Random(seed)).question.choices
     }
     assert "normalisation" not in offered
     assert {"positions", "mask"} <= offered
+
+
+def test_no_kind_is_offered_that_hints_name_or_another_file_gives(char_gpt):
+    """A sample of the bugs; one whose hints name a kind that is offered is found."""
+    bugs = [one for one in char_gpt if one.id and not one.decoy and len(one.files) == 1]
+    assert not list(true_kinds(bugs, 5))
+    twin = replace(bugs[0], base="other", category="of another kind")
+    offered = spot.ask_category(bugs[0], random.Random(0)).question.choices
+    planted = replace(twin, category=next(c for c in offered if c != bugs[0].category))
+    assert list(true_kinds([bugs[0], planted], 5))
+
+
+def test_of_the_reasons_that_can_be_computed_the_right_one_alone_is_true():
+    """All of them; a wrong choice whose claim holds, and a missing claim, are found."""
+    claims = why_claims()
+    assert [each for entry in why.entries() for each in true_reasons(entry, claims)] == []
+    entry = next(entry for entry in why.entries() if entry["id"] == "triu-diagonal")
+    right, *wrong = claims[entry["id"]]
+    assert list(true_reasons(entry, {entry["id"]: [right, right, *wrong[1:]]}))
+    assert list(true_reasons(entry, {entry["id"]: [right, *wrong[1:]]}))
 
 
 def test_an_incident_without_a_symptom_says_what_the_run_showed(char_gpt):

@@ -10,7 +10,7 @@ import ast
 import random
 import re
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
@@ -25,6 +25,7 @@ from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree
 MATERIAL = "patched"
 FILE = Path(__file__).parents[1] / "spot.toml"  # which kinds a bug may be called
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
+FEWEST = 2  # kinds that a bug is surely none of
 NEAR = 2  # lines from the bug that count half
 NUMBER = "the number of a line, or the word nothing if none is wrong"
 NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
@@ -50,7 +51,7 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     )
     parts = [first]
     if not one.is_right:
-        parts.append(_ask_category(one, dice))
+        parts += filter(None, [ask_category(one, dice)])
         found = effect_of(one, runner)
         if found and found.worst:
             parts.append(replace(ask_effect(one, found, runner), why=found.message))
@@ -94,14 +95,28 @@ def judge_line(typed: str, bad: set[int], shown: Excerpt) -> Judged:
     return Judged("wrong", f"line {number}", "that line is right")
 
 
-def _ask_category(one: Patched, dice: random.Random) -> Part:
-    said = one.why + "".join(line for _, line in changed_lines(one))
+def ask_category(one: Patched, dice: random.Random) -> Part | None:
+    """The choice of what kind of bug it is; None where it may be called nearly everything."""
+    said = "\n".join(_said(one))
     groups = [
         [kind for kind, words in sorted(group.items()) if not re.search(words, said, re.IGNORECASE)]
         for group in tomllib.loads(FILE.read_text("utf-8"))["groups"]
         if one.category not in group
     ]
-    groups = [group for group in groups if group] or [["generation"], ["evaluation"]]
+    groups = [group for group in groups if group]
+    if len(groups) < FEWEST:
+        return None
     wrong = [dice.choice(group) for group in dice.sample(groups, min(3, len(groups)))]
     question, right, judge = choice(dice, one.category, wrong, "What kind of bug is it?")
     return Part(question=question, right=right, judge=judge)
+
+
+def _said(one: Patched) -> Iterator[str]:
+    """What a bug may be called by: what is told of it, and the names of what it stands in."""
+    bug = one.program.patches[one.id] if one.program else one.challenge
+    yield from (one.base, one.effect, one.symptom, one.why, *(bug.hints if bug else ()))
+    definitions = (ast.ClassDef, ast.FunctionDef)
+    around = [node for node in ast.walk(tree_of(one.right)) if isinstance(node, definitions)]
+    for number, text in changed_lines(one):
+        yield text
+        yield from (n.name for n in around if n.lineno <= number <= (n.end_lineno or 0))
