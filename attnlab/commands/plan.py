@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 import typer
@@ -17,16 +16,15 @@ def command(ctx: typer.Context, days: Days = "3", hours: Hours = "2", json: Json
 
     It is made from your results: ask for it again tomorrow, with a day less.
     """
-    from attnlab.commands.review import unsolved
+    from attnlab.commands.review import due_now, unsolved
     from attnlab.commands.stats import answers
     from attnlab.practice.answers import build_stats
-    from attnlab.practice.memory import due_cards
-    from attnlab.practice.plan import MINUTES, build_plan
+    from attnlab.practice.plan import build_plan
     from attnlab.render.memory import PlanPage
 
     count = whole_number("--days", days, 1, 60, "as in 3")
     length = whole_number("--hours", hours, 1, 12, "as in 2")
     answered = answers(ctx)
-    due = bool(due_cards(answered, MINUTES, time.time()))
+    due = bool(due_now(answered))
     plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due)
     return emit(PlanPage(days=tuple(plan), answers=len(answered)), json)

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 PLACE = 68
 LONG = ("tests", "explain")  # that take longer, or are ticked: only where they are asked for
+DUE = "due"  # of --about: what is due again, unsaid
 NUMBERS = 10**6  # seeds that are drawn
 RUNS = 300  # traces and runs that are kept for later questions
 
@@ -49,7 +50,7 @@ Ask = Annotated[
     str, typer.Option("--ask", metavar="ID=N", help="Make a measurement of an incident.")
 ]
 About = Annotated[
-    str, typer.Option("--about", metavar="CATEGORY", help="Only about such bugs: mask, loss.")
+    str, typer.Option("--about", metavar="CATEGORY", help="Only such bugs: mask; or what is due.")
 ]
 Count = Annotated[str, typer.Option("--count", metavar="N", help="End after N questions.")]
 
@@ -72,7 +73,7 @@ def command(
     import random
 
     from attnlab.errors import Refused
-    from attnlab.questions.base import draw_about, find_kind, kinds
+    from attnlab.questions.base import kinds
     from attnlab.render.quiz import KindsPage, QuestionPage
 
     if (answer or ask) and (kind or seed or count or about or (answer and ask)):
@@ -89,17 +90,41 @@ def command(
         if "." in kind:
             parts, number = _find_parts(ctx, kind, runner)
             return emit(QuestionPage(question=parts[number - 1].question), json)
-        mixed = [each for each in kinds().values() if each.id not in LONG]
-        chosen = [find_kind(kind)] if kind else mixed
-        number = random.randrange(NUMBERS) if number is None else number
+        first = random.randrange(NUMBERS) if number is None else number
+        drawn = (_draw_due if about == DUE else _draw)(ctx, kind, about, first, runner)
         if not asks:
-            parts = draw_about(about, chosen[0], number, catalogue(ctx), runner)
-            return emit(QuestionPage(question=parts[0].question), json)
-        seeds = itertools.count(number)
-        drawn = (
-            draw_about(about, chosen[n % len(chosen)], n, catalogue(ctx), runner) for n in seeds
-        )
-        return _sit(itertools.islice(drawn, most or 1 if most or seed else None))
+            return emit(QuestionPage(question=next(drawn)[0].question), json)
+        return _sit(itertools.islice(drawn, most or 1 if most or seed else None), kind)
+
+
+def _draw(
+    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner
+) -> Iterator[Sequence[Part]]:
+    """Questions of a kind, or of all short ones in turn."""
+    from attnlab.questions.base import draw_about, find_kind, kinds
+
+    mixed = [each for each in kinds().values() if each.id not in LONG]
+    chosen = [find_kind(kind)] if kind else mixed
+    for seed in itertools.count(first):
+        yield draw_about(about, chosen[seed % len(chosen)], seed, catalogue(ctx), runner)
+
+
+def _draw_due(
+    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner
+) -> Iterator[Sequence[Part]]:
+    """A question for each card of the kind that is due."""
+    from attnlab.commands.review import due_now
+    from attnlab.commands.stats import answers
+    from attnlab.errors import Refused
+    from attnlab.questions.base import draw_about, find_kind, kinds
+
+    asked = [find_kind(kind).id] if kind else kinds()
+    due = [card for card in due_now(answers(ctx)) if card.kind in asked]
+    if not due:
+        hint = f"attnlab quiz {kind}".strip() + " asks anything"
+        raise Refused(f"no {kind} question is due".replace("  ", " "), hint, f"--about {about}")
+    for seed, card in enumerate(due, first):
+        yield draw_about(card.category, find_kind(card.kind), seed, catalogue(ctx), runner)
 
 
 def _judge(ctx: typer.Context, answer: str, runner: Runner, json: bool, measure: bool) -> int:
@@ -182,7 +207,7 @@ def _kept_runs() -> RunStore | None:
 # ---------------------------------------------------------------- at a terminal
 
 
-def _sit(drawn: Iterator[Sequence[Part]]) -> int:
+def _sit(drawn: Iterator[Sequence[Part]], kind: str) -> int:
     """Ask one question after the other until the person leaves."""
     from attnlab.render.quiz import show_session
     from attnlab.render.screen import stdout
@@ -194,7 +219,7 @@ def _sit(drawn: Iterator[Sequence[Part]]) -> int:
             stdout().gap()
     except (typer.Abort, KeyboardInterrupt, EOFError):
         stdout().gap()  # the prompt stands there
-    show_session(verdicts, stdout())
+    show_session(verdicts, kind, stdout())
     return 0
 
 

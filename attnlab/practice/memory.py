@@ -7,13 +7,16 @@ variant. Nothing is kept but the answers, so other settings or a later FSRS need
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from fsrs import Card, Rating, Scheduler
 
-from attnlab.records.practice import Answer, DueCard
+from attnlab.practice.answers import ROUND
+from attnlab.records.practice import WRITTEN, Answer, DueCard
 from attnlab.records.quiz import Mark
 
+TELLING = ("spot", "incident", "effect")  # kinds to whose questions the kind of bug is an answer
 RATINGS: dict[Mark, Rating] = {"right": Rating.Good, "partly": Rating.Hard, "wrong": Rating.Again}
 
 
@@ -48,10 +51,28 @@ def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) 
 
 
 def fill_minutes(cards: Sequence[DueCard], minutes: float) -> list[DueCard]:
-    """The first cards that fit into so many minutes; always one."""
+    """The first cards that fit into so many minutes; where none does, the shortest."""
     found: list[DueCard] = []
     for card in cards:
-        if found and sum(each.minutes for each in found) + card.minutes > minutes:
-            break
-        found.append(card)
-    return found
+        if sum(each.minutes for each in found) + card.minutes <= minutes:
+            found.append(card)
+    return found or sorted(cards, key=lambda card: card.minutes)[:1]
+
+
+def ask_together(cards: Sequence[DueCard]) -> list[DueCard]:
+    """One of all that a quiz of one kind asks. It names no kind of bug that would be an answer."""
+    groups: dict[tuple[str, str], list[DueCard]] = {}
+    for card in cards:
+        alone = card.kind in (ROUND, *WRITTEN)
+        groups.setdefault((card.kind, card.category if alone else ""), []).append(card)
+    return [
+        replace(
+            group[0],
+            category="" if kind in TELLING else ", ".join(card.category for card in group),
+            due=min(card.due for card in group),
+            recall=min(card.recall for card in group),
+            minutes=sum(card.minutes for card in group),
+            count=len(group),
+        )
+        for (kind, _), group in groups.items()
+    ]

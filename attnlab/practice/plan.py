@@ -12,7 +12,15 @@ from attnlab.practice.answers import FIX
 from attnlab.records import Challenge
 from attnlab.records.practice import CategoryStats, PlanDay, PlanStep, Stats
 
-MINUTES = {"": 2.0, FIX: 15.0, "round": 60.0, "spot": 3.0, "incident": 4.0, "tests": 10.0}
+MINUTES = {
+    "": 2.0,
+    FIX: 15.0,
+    "implement": 15.0,
+    "round": 60.0,
+    "spot": 3.0,
+    "incident": 4.0,
+    "tests": 10.0,
+}
 REVIEW, QUIZ, ROUND = 10.0, 10.0, 60.0  # minutes of a step
 QUIZZES = ("shapes", "spot", "effect", "why", "numbers", "incident")
 GOOD = 0.75  # of the last answers right: such a category can wait

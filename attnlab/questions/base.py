@@ -32,6 +32,7 @@ from attnlab.run_store import RunStore
 from attnlab.suggest import did_you_mean
 
 R = TypeVar("R")
+UNSAID = ("clean", "decoy", "other")  # of questions about code that has no bug by itself
 SEARCHED = 300  # seeds among which one is looked for about a category
 TRIES = 60  # pieces of material that may not fit before it is our own fault
 LETTERS = "abcdefghijklmnop"
@@ -167,14 +168,15 @@ def draw_about(
     """The first question from this seed on that is about such bugs; any where none is named.
     Raises `Refused` where there is none."""
     material, seen = Material(catalogue), set[str]()
+    unsaid = category in (*UNSAID, kind.id)  # only the question says so, not what it is made of
     for number in range(seed, seed + (SEARCHED if category else 1)):
         piece = material.draw(kind.material, random.Random(f"{kind.id} {number}"))
         first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not
         seen.add(first)
-        if first == category or not category:
+        if first == category or not category or unsaid:
             parts = draw_parts(kind, number, catalogue, runner)
             seen |= {part.category for part in parts}
-            if not category or parts[0].category == category:
+            if not category or (parts[0].category or UNSAID[-1]) == category:
                 return parts
     hint = did_you_mean(category, seen) or f"there are {', '.join(sorted(filter(None, seen)))}"
     raise Refused(f"--about {category}: {kind.id} asks nothing about that", hint, "--about")

@@ -447,13 +447,14 @@ class Stats:
 class DueCard:
     """A kind of question about a kind of bug that is to be asked again."""
 
-    category: str
+    category: str  # "" where it would tell the answer
     kind: str
     due: float  # seconds since 1970
     recall: float  # how likely it is known now, 0 to 1
     minutes: float  # that it takes
     last: Mark = "right"  # what became of the last answer
     command: str = ""  # which asks it, in another variant
+    count: int = 1  # cards of which it is made
 
 
 @record

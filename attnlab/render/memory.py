@@ -8,6 +8,7 @@ from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural
 
 DAY = 86400.0
+REASON = 17  # cells that a reason takes at least beside its command and minutes
 BEGIN = "nothing was answered yet: attnlab next starts a challenge, attnlab quiz asks a question"
 
 
@@ -58,6 +59,16 @@ def _show_rows(title: str, rows: Sequence[CategoryStats], screen: Screen) -> Non
     screen.print(table)
 
 
+def _show_steps(steps: Sequence[tuple[float, str, str]], screen: Screen) -> None:
+    """Commands to type, so none is cut: the reasons wrap, and where that is too little, they do."""
+    table, wide = bare_table("min", "command", "why"), max(len(step[1]) for step in steps)
+    table.columns[1].overflow = table.columns[2].overflow = "fold"
+    table.columns[1].no_wrap, table.columns[2].no_wrap = wide + REASON <= screen.width, False
+    for minutes, command, why in steps:
+        table.add_row(f"{minutes:.0f}", command, why)
+    screen.print(table)
+
+
 @record
 class ReviewPage:
     now: tuple[DueCard, ...]  # what fits into the time
@@ -72,23 +83,22 @@ class ReviewPage:
                 screen.do_next("attnlab plan goes on with what is new")
             return
         minutes = sum(card.minutes for card in self.now)
+        left = self.due - sum(card.count for card in self.now)
         screen.say(
             ("review  ", "title"),
-            f"{self.due} due; {plural(len(self.now), 'question')} for about {minutes:.0f} minutes",
+            f"{plural(self.due, 'question')} due; these take about {minutes:.0f} minutes",
+            f", {left} more would not fit" * bool(left),
         )
         screen.gap()
-        table = bare_table("bug", "question", "recall", "due", "command")
-        table.columns[4].min_width = max(len(card.command) for card in self.now)
-        for card in self.now:
-            since = self._since(card)
-            recall = f"{card.recall:.0%}" if card.last == "right" else f"{card.last} at last"
-            table.add_row(card.category, card.kind, recall, since, card.command)
-        screen.print(table)
+        _show_steps([(card.minutes, card.command, self._why(card)) for card in self.now], screen)
         screen.do_next(self.now[0].command)
 
-    def _since(self, card: DueCard) -> str:
+    def _why(self, card: DueCard) -> str:
+        """`mask: wrong last time, due 2 days ago`; without a kind of bug where that would tell."""
         days = int((self.clock - card.due) / DAY)
-        return f"{plural(days, 'day')} ago" if days else "today"
+        since = f"due {plural(days, 'day')} ago" if days else "due today"
+        about = f"{card.category}: " * bool(card.category)
+        return f"{about}{card.last} last time, {since}"
 
     def document(self) -> Document:
         return {"outcome": "ok", **pick(self, "due", "answers"), "now": plain(self.now)}
@@ -105,12 +115,7 @@ class PlanPage:
         for day in self.days:
             screen.gap()
             screen.say((f"day {day.number}  ", "title"), f"{day.minutes / 60:.1f} hours")
-            table = bare_table("min", "command", "why")
-            table.columns[1].min_width = max(len(step.command) for step in day.steps)
-            table.columns[2].no_wrap = False
-            for step in day.steps:
-                table.add_row(f"{step.minutes:.0f}", step.command, step.why)
-            screen.print(table)
+            _show_steps([(step.minutes, step.command, step.why) for step in day.steps], screen)
         left = len(self.days) - 1
         again = f"; tomorrow attnlab plan --days {left} adapts to your results" if left else ""
         screen.do_next(f"{self.days[0].steps[0].command}{again}")

@@ -152,7 +152,7 @@ def show_verdict(verdict: QuizVerdict, screen: Screen) -> None:
         screen.prose(verdict.why, indent=2)
 
 
-def show_session(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
+def show_session(verdicts: Sequence[QuizVerdict], kind: str, screen: Screen) -> None:
     """What came of the answers of one sitting."""
     screen.gap()
     if not verdicts:
@@ -163,4 +163,4 @@ def show_session(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
         (f"{points:g} of {len(verdicts)} right", "title"),
         f"; {plural(len(verdicts), 'answer')} recorded",
     )
-    screen.do_next("attnlab quiz KIND goes on; --seed N asks one again")
+    screen.do_next(f"{f'attnlab quiz {kind}'.strip()} goes on; attnlab stats shows how you do")

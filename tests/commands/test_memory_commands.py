@@ -43,8 +43,39 @@ def test_answers_show_in_the_figures_and_come_back(shell):
     assert [row["name"] for row in stats["categories"]] == ["mask", "loss"]
     assert "mask is weakest, 0 of 1 right lately" in shell("stats").out
     review = shell("review", "--json").json
-    assert review["now"][0]["command"] == "attnlab quiz spot --count 1"
+    assert review["now"][0]["command"] == "attnlab quiz spot --about due --count 1"
     assert "attnlab review" in shell("plan", "--days", "2").out
+
+
+def test_review_tells_no_answer_and_asks_what_is_due(shell):
+    """The kind of bug answers a question of code to read: it is drawn for the card, and not said;
+    any other question of the kind would leave the card due."""
+    answer("spot", "wrong", "clean")
+    answer("spot", "wrong", "loss")
+    answer("why", "wrong", "cost")
+    page = shell("review")
+    assert "clean" not in page.out
+    assert "loss" not in page.out
+    assert "attnlab quiz spot --about due --count 2" in page.out
+    drawn = shell("quiz", "why", "--about", "due", "--json").json
+    shell("quiz", "--answer", f"{drawn['id']}=a")
+    left = shell("review", "--json").json["now"]
+    assert [(card["kind"], card["count"], card["category"]) for card in left] == [("spot", 2, "")]
+    refused = shell("quiz", "why", "--about", "due")
+    assert (refused.code, "no why question is due" in refused.err) == (2, True)
+
+
+@pytest.mark.parametrize("width", ["40", "60", "80"])
+def test_a_command_is_never_cut(shell, monkeypatch, width):
+    """It is there to be typed: reasons wrap first."""
+    monkeypatch.setenv("COLUMNS", width)
+    answer("numbers", "wrong", "a-kind-of-bug-with-a-long-name")
+    for page in (shell("review").out, shell("plan", "--days", "1", "--hours", "1").out):
+        assert "…" not in page
+        if width != "40":
+            assert "attnlab quiz " in page.partition("next:")[0]
+    (card,) = shell("review", "--json").json["now"]
+    assert width == "40" or card["command"] in shell("review").out.partition("next:")[0]
 
 
 def test_a_fix_that_is_due_is_asked_with_another_challenge(shell):

@@ -41,12 +41,13 @@ def test_a_card_is_a_kind_of_question_about_a_kind_of_bug():
     assert due_cards(found, MINUTES, DAY) == due_cards(found, MINUTES, DAY)
 
 
-def test_ten_minutes_hold_what_fits_and_at_least_one():
-    """A long question is asked, too, when it is the first."""
+def test_the_minutes_hold_what_fits_and_at_least_one():
+    """A long question is asked only where it fits or nothing does, wherever it stands."""
     cards = due_cards([answer("wrong", 0.0, name) for name in "abcdefgh"], MINUTES, DAY)
     assert len(fill_minutes(cards, 10)) == 5
     long = due_cards([answer("wrong", 0.0, kind="fix")], MINUTES, DAY)
     assert len(fill_minutes(long, 10)) == 1
+    assert fill_minutes([*long, *cards], 10) == cards[:5]
 
 
 def test_other_commands_do_not_load_the_scheduler():
