@@ -115,11 +115,14 @@ def observe_part(
     ask: dict[str, Callable[[], dict[str, Any]]] = {
         "training": train,
         "evaluation": lambda: side.ask("observe_evaluation", weights=given),
-        "generation": lambda: side.ask(
-            "observe_generation",
-            weights=_sharper(given),
-            prompts=list(cases[part]),
-            count=extent.new_ids,
+        "generation": lambda: (
+            side.ask(
+                "observe_generation",
+                weights=_sharper(given),
+                prompts=list(cases[part]),
+                count=extent.new_ids,
+            )
+            | {"prompts": cases[part]}
         ),
         "prediction": lambda: side.ask(
             "observe_prediction", weights=given, items=list(cases[part])
@@ -246,12 +249,12 @@ def _compare_evaluation(mine: Any, right: Any, _: object) -> str:
 def _compare_generation(mine: Any, right: Any, _: object) -> str:
     if mine["dropout"] and not right["dropout"]:
         return "generation runs with dropout on"
-    for ids, wanted in zip(mine["ids"], right["ids"], strict=True):
-        if not isinstance(ids, Tensor) or ids.shape != wanted.shape:
+    for ids, wanted, prompt in zip(mine["ids"], right["ids"], right["prompts"], strict=True):
+        if not isinstance(ids, Tensor) or ids.shape[:-1] != wanted.shape[:-1]:
             shape = tuple(ids.shape) if isinstance(ids, Tensor) else type(ids).__name__
             return f"generate returned {shape}, the right program {tuple(wanted.shape)}"
         if not torch.equal(ids, wanted):
-            return _other_ids(ids, wanted)
+            return _other_ids(ids, wanted, prompt)
     return ""
 
 
@@ -285,14 +288,15 @@ def behaves_alike(part: str, mine: Any, theirs: Any, rename: Rename) -> bool:
     return not differs(mine, theirs, rename) and not differs(theirs, mine, dict)
 
 
-def _other_ids(ids: Tensor, wanted: Tensor) -> str:
-    """What the first row of a batch that differs went on with, and with what it should have."""
-    row = int((ids != wanted).flatten(1).any(dim=1).nonzero()[0])
-    mine, right = ids[row, -Extent.new_ids :].tolist(), wanted[row, -Extent.new_ids :].tolist()
-    where = f" in row {row}" if row else ""
-    if mine == right:
-        return f"generate returned other ids{where} in front of the last {len(mine)}"
-    return f"generate went on with {mine}{where}, the right program with {right}"
+def _other_ids(ids: Tensor, wanted: Tensor, prompt: Tensor) -> str:
+    """The first row of a batch that differs: its prompt, what came of it, and what should have."""
+    rows = list(zip(prompt.tolist(), ids.tolist(), wanted.tolist(), strict=True))
+    given, mine, right = next((row for row in rows if row[1] != row[2]), rows[0])
+    kept = max(len(right) - Extent.new_ids, 0)
+    if mine[kept:] == right[kept:]:
+        return f"for {given} generate returned other ids in front of the last {len(right) - kept}"
+    told = f"generate went on with {mine[kept:]}, the right program with {right[kept:]}"
+    return f"for {given} {told}"
 
 
 def _beside(mine: float, right: float) -> str:

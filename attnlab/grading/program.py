@@ -398,7 +398,8 @@ def unit_outcome(report: Report) -> tuple[Outcome, str, Reason]:
     if failed or errors:
         first = (failed or errors)[0]
         reason = REASONS.get(first.reason, "")
-        return ("failed" if failed else "error"), first.message or first.title, reason
+        place = f"{first.file}:{first.line}: " if reason and first.line else ""
+        return "failed" if failed else "error", place + (first.message or first.title), reason
     return "passed", "", ""
 
 

@@ -118,7 +118,7 @@ def report_text(report: ProgramReport, changes: Mapping[str, Any]) -> str:
 
 
 def clock_text(interview: Interview, now: float) -> str:
-    """`38 minutes left of 60 minutes`; in a stage its own clock: that of the bugs is over."""
+    """`38 of 60 minutes left`; in a stage its own clock: that of the bugs is over."""
     if now < interview.last:
         behind = _minutes(interview.last - now)
         return f"the clock stands still: that of this machine was set back by {behind} or more"
@@ -133,12 +133,12 @@ def clock_text(interview: Interview, now: float) -> str:
         return f"the time ran out {_minutes(-left)} ago"
     seconds = math.ceil(left)
     shown = f"{seconds // 60}:{seconds % 60:02}" if 120 <= seconds < 600 else ""
-    shown = shown or _minutes(seconds if seconds < 120 else 60 * round(left / 60))
-    return f"{shown} left of {_minutes(60 * interview.minutes)}"
+    shown = shown or (f"{round(left / 60)}" if seconds >= 120 else _minutes(seconds))
+    return f"{shown} of {_minutes(60 * interview.minutes)} left"
 
 
 def describe_clock(interview: Interview, with_name: bool = False) -> str:
-    """`interview 3, tiny-llama: 38 minutes left of 60 minutes`, as it is now."""
+    """`interview 3, tiny-llama: 38 of 60 minutes left`, as it is now."""
     name = f", {interview.name}" if with_name else ""
     return f"interview {interview.number}{name}: {clock_text(interview, time.time())}"
 

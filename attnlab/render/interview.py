@@ -16,7 +16,7 @@ HELP = (
     ("run NAME", "trains it: its loss and goals, or where it stops"),
     ("grade NAME", "counts the bugs that are gone, as often as you like"),
     ("hint NAME", "says where to look; a hint lowers the rating"),
-    ("triage, trace --reveal", "name causes: each that does costs as a hint does"),
+    ("triage, trace --reveal", "each cause that they name costs as a hint does"),
     ("interview note TEXT", 'name a bug: "train.py:40 why it is wrong"'),
     ("interview ask", "what a good candidate asks, and its answer"),
     ("interview submit", "hand in; your time is that of the first right grade"),
@@ -166,8 +166,10 @@ class NotePage:
         if self.late:
             screen.hang("  ", "a submit has already passed, so this note does not count")
         elif not self.places:
-            example = f'"{self.file}:40 labels are not shifted", or a class or function'
-            screen.hang("  ", f"it says no place, so it names no bug; as in {example}")
+            example = f'"{self.file}:40 labels are not shifted", or name a class or function'
+            screen.hang(
+                "  ", f"it counts for no bug, as it says no place: say one, as in {example}"
+            )
         elif self.right:
             screen.hang("  ", "it takes the code there for right")
 
@@ -204,7 +206,7 @@ class AskPage:
             return
         screen.hang(("a good question  ", "title"), self.question.question)
         screen.hang("the answer       ", self.question.answer)
-        more = f"attnlab interview ask shows the next of {self.left}" if self.left else ""
+        more = f"attnlab interview ask shows the next of {self.left} left" if self.left else ""
         screen.do_next(more or "there is nothing more to ask: find the bugs")
 
     def document(self) -> Document:

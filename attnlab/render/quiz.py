@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 
-from rich.table import Table
 from rich.text import Text
 
 from attnlab.records import Trace, record
@@ -12,6 +11,7 @@ from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, escape_control, plural
 from attnlab.render.steps import show_table
 
+DEEPER = 4  # cells by which a line of code goes on further in than it begins
 LETTERS = "abcdefghijklmnop"
 STYLES = {"right": "ok", "partly": "warn", "wrong": "bad"}
 
@@ -111,18 +111,21 @@ def _show_head(question: Question, screen: Screen) -> None:
 
 
 def _show_code(question: Question, screen: Screen) -> None:
-    """Numbered lines; one that is too long goes on below itself, as all of it may count."""
-    table = Table.grid(padding=(0, 1))
-    table.add_column(justify="right", no_wrap=True)
-    table.add_column(overflow="fold")
+    """Numbered lines; one that is too long goes on below, deeper than it begins."""
     lines = highlight_python(escape_control(question.code)).split("\n", allow_blank=True)
     if lines and not lines[-1].plain:
         lines.pop()
+    wide = len(str(question.first + len(lines) - 1))
     for number, line in enumerate(lines, question.first):
         marked = number == question.line
-        head = Text(f"{'>' if marked else ' '} {number}", style="bold" if marked else "dim")
-        table.add_row(head, line, style="bold" if marked else "")
-    screen.print(table)
+        head = Text(f"{'>' if marked else ' '} {number:>{wide}} ", "" if marked else "dim")
+        deep = len(line.plain) - len(line.plain.lstrip())
+        room = max(screen.width - wide - 3 - deep, 1)
+        pieces = line[deep:].wrap(screen, room if line.cell_len - deep <= room else room - DEEPER)
+        margin = Text("\n" + " " * (wide + 3 + deep + DEEPER))
+        text = head + line[:deep] + margin.join(pieces)
+        text.stylize("bold" if marked else "")
+        screen.print(text, soft_wrap=True)
 
 
 def show_measurement(found: Measurement, screen: Screen) -> None:

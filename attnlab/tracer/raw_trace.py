@@ -189,6 +189,23 @@ def finding_at(op: Op, rule: str, message: str, severity: Severity = "warning") 
     )
 
 
+def line_of(row: Op | Finding, file: str) -> str:
+    """`line 63`, or `model.py:63` where that is not the file that is spoken of."""
+    return (
+        f"line {row.line}" if row.file == file else f"{row.file.rpartition(os.sep)[2]}:{row.line}"
+    )
+
+
+def place_of(row: Op | Finding, file: str) -> str:
+    """`on line 63`, or `at model.py:63`."""
+    return f"{'on' if row.file == file else 'at'} {line_of(row, file)}"
+
+
+def only_file(raw: RawTrace) -> str:
+    """The file of all rows; "" where there are several."""
+    return raw.ops[0].file if len({op.file for op in raw.ops}) == 1 else ""
+
+
 def _notes(recorder: Recorder) -> Iterator[str]:
     if recorder.full:
         yield f"only the first {MAX_ROWS} operations are shown"

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attnlab.tracer.op_kinds import Kind, kind_of, outputs
-from attnlab.tracer.raw_trace import RawTrace, plain_name
+from attnlab.tracer.raw_trace import RawTrace, only_file, place_of, plain_name
 from attnlab.tracer.recorder import MAX_ROWS, reentered
 
 Args = tuple[Any, ...]
@@ -77,7 +77,7 @@ def note_divergence(raw: RawTrace, count: int, what: str) -> RawTrace:
         return raw
     op = raw.ops[count]
     note = (
-        f"{what} end at {op.op} on line {op.line}: the repeated call ran other operations from "
-        "there on"
+        f"{what} end at {op.op} {place_of(op, only_file(raw))}: the repeated call "
+        "ran other operations from there on"
     )
     return replace(raw, notes=(*raw.notes, note))

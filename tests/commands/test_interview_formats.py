@@ -11,7 +11,7 @@ from attnlab.practice import formats
 from attnlab.practice.interviews import current
 from attnlab.progress import Progress
 
-CLOCK = re.compile(r"interview 1: \d+ (minutes|seconds) left of 25 minutes")
+CLOCK = re.compile(r"interview 1: \d+ (seconds )?of 25 minutes left")
 SHORT = formats.Format("Short", 25, ("why", "numbers", "implement"))
 
 

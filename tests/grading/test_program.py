@@ -1,5 +1,7 @@
 """Grading whole programs: never by where or how a bug was fixed."""
 
+from dataclasses import replace
+
 import pytest
 
 from attnlab.catalogue.load import shipped_folder
@@ -104,7 +106,8 @@ UNSEEN = {
     "a rounded loss": ("train.py", "losses.append(loss.item())",
                        "losses.append(loss.bfloat16().item())", "loss of step 1"),
     "every other id for another row": ("train.py", "keepdim=True)], dim=1)",
-                                       "keepdim=True)], dim=1).flip(0)", "generate went on"),
+                                       "keepdim=True)], dim=1).flip(0)",
+                                       "] generate went on with ["),
 }  # fmt: skip
 
 
@@ -345,3 +348,6 @@ def test_a_part_that_is_wrong_says_so_without_the_name_of_a_check():
     """It stands on the scorecard, where nobody asked for a check by its name."""
     failed = CheckResult(id="matches-reference", title="t", outcome="failed", message="it differs")
     assert unit_outcome(Report(outcome="ok", checks=(failed,)))[:2] == ("failed", "it differs")
+    crashed = replace(failed, reason="crashed", file="model.py", line=33)
+    message = unit_outcome(Report(outcome="ok", checks=(crashed,)))[1]
+    assert message == "model.py:33: it differs", "a crash says where"

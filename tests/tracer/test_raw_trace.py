@@ -1,6 +1,7 @@
 """What leaves the candidate's process: rows, the fall, and words that cannot do harm."""
 
 import math
+from dataclasses import replace
 
 import pytest
 import torch
@@ -16,6 +17,9 @@ from attnlab.tracer.raw_trace import (
     display_path,
     first_line,
     is_consistent,
+    line_of,
+    only_file,
+    place_of,
     raise_location,
 )
 from attnlab.tracer.recorder import Recorder
@@ -94,6 +98,15 @@ def test_raised_at_without_a_line_of_the_candidate():
     line, file, source = raise_location(caught.value, "elsewhere.py")
     assert (line > 0, file.endswith("test_raw_trace.py"), "1 / 0" in source) == (True, True, True)
     assert raise_location(ValueError("never raised"), "elsewhere.py") == (0, "", "")
+
+
+def test_a_line_of_another_file_is_named_with_its_file():
+    """`line 7` alone would be looked for in the file that a finding is about."""
+    row = Op(index=0, op="add", line=7, file="lib/model.py", source="", shape=(), axes=(),
+             dtype="float32", stride=(), view=False)  # fmt: skip
+    assert (line_of(row, row.file), place_of(row, row.file)) == ("line 7", "on line 7")
+    assert (line_of(row, "a.py"), place_of(row, "a.py")) == ("model.py:7", "at model.py:7")
+    assert only_file(RawTrace(ops=(row, replace(row, file="a.py")))) == ""
 
 
 def test_paths_below_the_working_folder_are_relative(tmp_path, monkeypatch):

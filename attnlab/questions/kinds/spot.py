@@ -27,7 +27,7 @@ FILE = Path(__file__).parents[1] / "spot.toml"  # which kinds a bug may be calle
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
 FEWEST = 2  # kinds that a bug is surely none of
 NEAR = 2  # lines from the bug that count half
-NUMBER = "the number of a line, or the word nothing if none is wrong"
+NUMBER = "the number of a line, or the word nothing"
 NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
 
 

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Sequence
 
 from attnlab.records.trace import Crash, Finding, Operand
 from attnlab.tracer.axes.agree import Axes
-from attnlab.tracer.crash.operand_origins import operand_origins, place_of
+from attnlab.tracer.crash.operand_origins import operand_origins
 from attnlab.tracer.crash.trusted_fixes import trusted_fixes
 from attnlab.tracer.findings import Rows, show
-from attnlab.tracer.raw_trace import RawCrash, Shape
+from attnlab.tracer.raw_trace import RawCrash, Shape, place_of
 
 NEAR = 3  # operations between an input and a crash for which it may be to blame
 SHORT = {"Half": "float16", "BFloat16": "bfloat16", "Float8_e4m3fn": "float8"}

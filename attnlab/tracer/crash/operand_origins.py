@@ -1,12 +1,11 @@
 """Where the operands of an operation that raised came from, and the axes that did not meet."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
-from attnlab.records.trace import Finding, Op
+from attnlab.records.trace import Op
 from attnlab.tracer.axes.agree import Axes
 from attnlab.tracer.findings import Rows
-from attnlab.tracer.raw_trace import RawCrash
+from attnlab.tracer.raw_trace import RawCrash, place_of
 
 SLICES = {"getitem", "narrow", "index_select", "select", "slice"}
 
@@ -42,11 +41,6 @@ def _rows_of_operands(rows: Rows, crash: RawCrash) -> Iterator[Op | None]:
             yield rows.raw.ops[row] if row >= 0 else None
         else:
             yield None
-
-
-def place_of(row: Op | Finding, file: str) -> str:
-    """`on line 63`, or `at model.py:63` where that is not the file that is spoken of."""
-    return f"on line {row.line}" if row.file == file else f"at {Path(row.file).name}:{row.line}"
 
 
 def _of_axis(rows: Rows, op: Op, axis: int | None, meets: str, file: str) -> str:

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attnlab.records.trace import Finding, Op
 from attnlab.tracer.findings.base import SOFTMAX, Rows, show
-from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.raw_trace import finding_at, line_of
 from attnlab.tracer.views.attention_sites import VIEWS, find_sites
 
 WEAK = -30.0  # exp of it leaves 1e-13: a mask below this hides its keys from most scores
@@ -71,9 +71,9 @@ def undone_masks(rows: Rows) -> Iterator[Finding]:
                 yield finding_at(
                     op,
                     "mask-undone",
-                    f"{op.op} comes after the mask of line {masked.line} and lifts the masked "
-                    f"scores from {masked.min:.3g} to {low:.3g}: these keys get weight again. Mask "
-                    "last, right before the softmax",
+                    f"{op.op} comes after the mask of {line_of(masked, op.file)} and lifts the "
+                    f"masked scores from {masked.min:.3g} to {low:.3g}: these keys get weight "
+                    "again. Mask last, right before the softmax",
                 )
                 break
 
@@ -95,8 +95,8 @@ def second_softmaxes(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 op,
                 "softmax-twice",
-                f"{op.op} is taken of the softmax of line {above.line}: its operand lies between 0 "
-                "and 1, so the result is nearly uniform; drop one of the two",
+                f"{op.op} is taken of the softmax of {line_of(above, op.file)}: its operand lies "
+                "between 0 and 1, so the result is nearly uniform; drop one of the two",
             )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from attnlab.records.trace import Finding, Op
 from attnlab.tracer.findings.base import MIXERS, Rows, show
-from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.raw_trace import finding_at, line_of
 
 LOSSES = {
     *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
@@ -61,12 +61,14 @@ def idle_terms(rows: Rows) -> Iterator[Finding]:
             for term in set(op.parents) - set(alive):
                 if term >= 0 and alive and _learned(rows, term) and not ops[term].shape:
                     cut = max((o.index for o in _ancestors(rows, term) if o.op in CUTS), default=-1)
+                    at = ops[cut if cut >= 0 else term]
                     yield finding_at(
-                        ops[cut] if cut >= 0 else ops[term],
+                        at,
                         "term-without-gradient",
-                        f"a term of the loss (line {op.line}) is made of the model's numbers, but "
-                        f"each way back to them goes through an operation without a gradient, such "
-                        f"as this {ops[cut].op}: it changes the loss and teaches nothing",
+                        f"a term of the loss ({line_of(op, at.file)}) is made of the model's "
+                        "numbers, but each way back to them goes through an operation without a "
+                        f"gradient, such as this {ops[cut].op}: it changes the loss and "
+                        "teaches nothing",
                     )
                     return
 

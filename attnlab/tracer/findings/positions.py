@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.residuals import SUMS
-from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.raw_trace import finding_at, line_of, place_of
 from attnlab.tracer.views.attention_sites import find_sites
 
 # What modules call their positions.
@@ -76,11 +76,12 @@ def turned_values(rows: Rows) -> Iterator[Finding]:
             if p >= 0 and any(q >= 0 and _turning(rows, q) for q in op.parents if q != p)
         ]
         if turned := [p for p in turned if not _turning(rows, p)]:
+            first = ops[min(turned)]
             yield finding_at(
-                ops[min(turned)],
+                first,
                 "values-turned",
-                f"the values of the attention on line {ops[site.context].line} are turned by "
-                "angles after this, as queries and keys are: the output then depends on where "
+                f"the values of the attention {place_of(ops[site.context], first.file)} are turned "
+                "by angles after this, as queries and keys are: the output then depends on where "
                 "positions begin. Rotary positions turn queries and keys only",
             )
             return
@@ -122,9 +123,10 @@ def lone_positions(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 row,
                 "one-position-for-all",
-                f"this takes one row of {held.name} ({held.shape}), and line {wide.line} adds it "
-                f"to all positions of {show(rows.axes[wide.index])}: nothing tells them apart. A "
-                "slice, [:length], takes a row for each",
+                f"this takes one row of {held.name} ({held.shape}), and "
+                f"{line_of(wide, row.file)} adds it to all positions of "
+                f"{show(rows.axes[wide.index])}: nothing tells them apart. A slice, [:length], "
+                "takes a row for each",
             )
 
 
@@ -145,7 +147,8 @@ def late_tokens(rows: Rows) -> Iterator[Finding]:
                     yield finding_at(
                         join,
                         "token-after-positions",
-                        f"a token is joined to {show(rows.axes[sum_.index])} after line {cut.line} "
-                        f"took {count - 1} of the {count} rows of {held.name}: it has no position, "
-                        "and the last row is never used. Join it first, and then add positions",
+                        f"a token is joined to {show(rows.axes[sum_.index])} after "
+                        f"{line_of(cut, join.file)} took {count - 1} of the {count} rows of "
+                        f"{held.name}: it has no position, and the last row is never used. "
+                        "Join it first, and then add positions",
                     )

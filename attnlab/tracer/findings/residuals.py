@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from attnlab.records.trace import Finding, Op
 from attnlab.tracer.findings.base import Rows, show
-from attnlab.tracer.raw_trace import finding_at
+from attnlab.tracer.raw_trace import finding_at, line_of
 from attnlab.tracer.views.attention_sites import VIEWS, find_sites
 
 ACTIVATIONS = {"relu", "gelu", "silu", "tanh", "elu", "leaky_relu", "relu6", "sigmoid", "glu"}
@@ -97,9 +97,9 @@ def skipped_sums(rows: Rows) -> Iterator[Finding]:
             yield finding_at(
                 end,
                 "residual-missing",
-                f"this sum adds the feed-forward network to what line {first.line} added another "
-                f"sublayer to, not to the sum {show(rows.axes[first.index])} of that line: it "
-                "passes that sublayer by",
+                f"this sum adds the feed-forward network to what {line_of(first, end.file)} added "
+                f"another sublayer to, not to the sum {show(rows.axes[first.index])} of that "
+                "line: it passes that sublayer by",
             )
             return
 
@@ -141,8 +141,8 @@ def missing_activations(rows: Rows) -> Iterator[Finding]:
                 op,
                 "activation-missing",
                 f"this linear layer takes the output {show(rows.axes[above.index])} of the linear "
-                f"layer of line {above.line} as it is: without an activation between them the two "
-                "are one linear map, and the wider middle adds nothing",
+                f"layer of {line_of(above, op.file)} as it is: without an activation "
+                "between them the two are one linear map, and the wider middle adds nothing",
             )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from attnlab.records.trace import Finding, Op
 from attnlab.tracer.barred_rows import Barred
 from attnlab.tracer.findings.base import CONTRACTIONS, SCORES, SOFTMAX, Rows, show
-from attnlab.tracer.raw_trace import Measured, finding_at
+from attnlab.tracer.raw_trace import Measured, finding_at, line_of, place_of
 
 # Operations that write -inf (or inf) on purpose: a mask is no overflow.
 FILLS = {
@@ -67,7 +67,7 @@ def _nan_message(rows: Rows, op: Op) -> str:
     if infinite and not (close and close.tainted):
         source = rows.raw.ops[infinite[0]]
         return (
-            f"first NaN: {op.op} took an infinity from {source.op} (line {source.line}); "
+            f"first NaN: {op.op} took an infinity from {source.op} ({line_of(source, op.file)}); "
             "inf - inf, 0 * inf and inf / inf are NaN"
         )
     if close is not None and _beyond(close, op):
@@ -105,8 +105,8 @@ def _added_masks(rows: Rows, op: Op) -> str:
         above = [rows.raw.ops[p] for p in row.parents if p >= 0]
         if row.op in ADDITIONS and row.min == -math.inf and not any(p.inf for p in above):
             return (
-                f": {row.op} on line {row.line} added two masks of the lowest {row.dtype}, and "
-                "their sum is -inf; combine masks as booleans, or clamp the sum"
+                f": {row.op} {place_of(row, op.file)} added two masks of the lowest {row.dtype}, "
+                "and their sum is -inf; combine masks as booleans, or clamp the sum"
             )
         fresh = [p.index for p in above if p.inf and p.index not in seen]
         seen.update(fresh)

@@ -19,7 +19,7 @@ from attnlab.tracer.call_setup import TracedCall
 from attnlab.tracer.cast import fresh
 from attnlab.tracer.flow import writes_in_place
 from attnlab.tracer.nested_tensors import tensors_in
-from attnlab.tracer.raw_trace import RawTrace, finding_at, first_line
+from attnlab.tracer.raw_trace import RawTrace, finding_at, first_line, only_file, place_of
 from attnlab.tracer.recorder import Recorder
 from attnlab.tracer.rows import Row, replay
 
@@ -197,9 +197,9 @@ def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[in
         return None, ""
     if any(op.nan for op in raw.ops):
         row = next(op.index for op in raw.ops if op.nan)
-        op = raw.ops[row]
+        made = f"{raw.ops[row].op} {place_of(raw.ops[row], only_file(raw))}"
         still = ": it was replaced, but not in the gradients" if _is_cleared(done, raw) else ""
-        return row, f"the forward pass has NaN already, from {op.op} on line {op.line}{still}"
+        return row, f"the forward pass has NaN already, from {made}{still}"
     users = [
         i
         for i, row in enumerate(rows)
@@ -209,7 +209,7 @@ def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[in
     ]
     if not users:
         made = raw.ops[bad] if bad is not None else None
-        where = f"the output of {made.op} on line {made.line}" if made else str(leaf)
+        where = f"the output of {made.op} {place_of(made, only_file(raw))}" if made else str(leaf)
         return bad, f"the first gradient that is not finite is that of {where}"
     guilty = max(users, key=lambda i: (raw.ops[i].op in STEEP, i))
     return guilty, _blame_message(raw, guilty, nan=bad is None or math.isnan(gradients[bad]))
@@ -285,8 +285,9 @@ def raised_finding(done: BackwardPass, rows: list[Row], ops: tuple[Op, ...]) -> 
         op, above = ops[i], ops[rows[i].parents[0]]
         names = {name.replace("_", "") for name in (above.op, op.op)}
         if made in names or len(writes) == 1:
-            says = f"{op.op} overwrites the result of {above.op} on line {above.line}, which the "
-            return finding_at(op, "backward-raises", f"{says}backward pass needs", "error")
+            says = f"{op.op} overwrites the result of {above.op} {place_of(above, op.file)}, which "
+            says += "the backward pass needs"
+            return finding_at(op, "backward-raises", says, "error")
     return finding_at(ops[-1], "backward-raises", done.problem, "error")
 
 
