@@ -293,8 +293,7 @@ def _other_ids(ids: Tensor, wanted: Tensor, prompt: Tensor) -> str:
     rows = list(zip(prompt.tolist(), ids.tolist(), wanted.tolist(), strict=True))
     given, mine, right = next((row for row in rows if row[1] != row[2]), rows[0])
     kept = max(len(right) - Extent.new_ids, 0)
-    if mine[kept:] == right[kept:]:
-        return f"for {given} generate returned other ids in front of the last {len(right) - kept}"
+    kept *= mine[kept:] != right[kept:]
     told = f"generate went on with {mine[kept:]}, the right program with {right[kept:]}"
     return f"for {given} {told}"
 

@@ -226,19 +226,12 @@ class SubmitPage:
     def late(self) -> bool:
         return 0 < self.interview.limit < self.seconds
 
-    @property
-    def _clock(self) -> str:
-        if opened := self.interview.opened_stage:
-            taken = self.interview.stage_seconds(self.interview.started + self.seconds)
-            return f"{clock_of(taken)} in stage {opened.question}, without a limit"
-        return f"{clock_of(self.seconds)} on the clock"
-
     def show(self, screen: Screen) -> None:
         report, passed = self.report, self.report.passed
         words = f"submitted: {grade_word(report)}, {count_right(report)}"
         screen.say(screen.verdict(passed, words))
-        screen.say(self._clock, (", after the time" * self.late, "bad"), indent=2)
-        screen.hang("  ", _time_that_counts(self.interview))
+        late = "after the time: " * self.late
+        screen.hang("  ", (late, "bad"), _time_that_counts(self.interview))
         show_goals(report.goals, screen)
         show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:

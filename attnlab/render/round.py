@@ -196,7 +196,7 @@ class RoundGradePage:
         if self.message:
             screen.say(self.message, indent=2)
         if self.ended:
-            _show_parts(report.parts, screen)
+            show_goals(report.parts, screen, "parts")
         show_goals(report.goals, screen)
         show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:
@@ -337,23 +337,15 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
         show_table(replace(run.trace, ops=run.trace.ops[left:]), screen, View(file=folder))
 
 
-def _show_parts(parts: Sequence[PartResult], screen: Screen) -> None:
-    screen.heading("parts")
-    for part in parts:
-        _show_outcome(part, screen)
-
-
-def show_goals(goals: Sequence[GoalResult], screen: Screen) -> None:
-    if goals:
-        screen.heading("goals")
-    for goal in goals:
-        _show_outcome(goal, screen)
-
-
-def _show_outcome(result: PartResult | GoalResult, screen: Screen) -> None:
-    mark, style = screen.look(result.outcome)
-    told = f": {result.message}" if result.message else ""
-    screen.hang((f"  {mark} ", style), result.title + told)
+def show_goals(
+    results: Sequence[PartResult | GoalResult], screen: Screen, title: str = "goals"
+) -> None:
+    if results:
+        screen.heading(title)
+    for result in results:
+        mark, style = screen.look(result.outcome)
+        told = f": {result.message}" if result.message else ""
+        screen.hang((f"  {mark} ", style), result.title + told)
 
 
 def _show_bugs(program: Program, report: ProgramReport, screen: Screen) -> None:

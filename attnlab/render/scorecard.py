@@ -157,17 +157,11 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
     screen.say((card.slug, "name"), f"  {clock}", (late, "bad"), indent=2)
     show_rating(card.rating, screen)
     stages = any(stage.outcome != "locked" for stage in card.stages)
-    screen.say(
-        "before the stages: "
-        * stages
-        + f"{plural(card.grades, 'grade')}, {plural(card.submits, 'submit')}, "
-        f"{plural(card.hints, 'hint')}, "
-        + f"{plural(card.triages, 'triage')}, "
-        * bool(card.triages)
-        + f"{plural(card.changed_lines, 'line')} changed (a replaced one is one), "
-        f"{len(card.asked)} of {plural(card.questions, 'question')} asked",
-        indent=2,
-    )
+    kinds = ("grade", "submit", "hint", *["triage"] * bool(card.triages))
+    counts = ", ".join(plural(getattr(card, f"{kind}s"), kind) for kind in kinds)
+    changed = f"{plural(card.changed_lines, 'line')} changed (a replaced one is one)"
+    asked = f"{len(card.asked)} of {plural(card.questions, 'question')} asked"
+    screen.say(f"{'before the stages: ' * stages}{counts}, {changed}, {asked}", indent=2)
     for texts, where in (
         (card.slips, "at lines without a bug"),
         (card.placeless, "without a place, so of no bug"),

@@ -29,16 +29,19 @@ def test_two_numbers_that_differ_are_shown_to_differ():
     assert message == "the loss of step 1 is 1.39817001, the right program's 1.39817402"
 
 
-def test_generation_shows_the_row_that_differs():
-    """The first row may well be right: both lists were the same then."""
+def test_generation_shows_the_row_that_differs_and_its_prompt():
+    """The first row may well be right, the prompt be written over, or generation end early."""
 
     def told(ids):
-        mine, right = ({"ids": [each], "dropout": False} for each in (ids, right_ids))
+        given = {"prompts": [torch.tensor([[1, 2], [7, 6]])], "dropout": False}
+        mine, right = (given | {"ids": [each]} for each in (ids, right_ids))
         return COMPARISONS["generation"](mine, right, None)
 
     right_ids = torch.tensor([[1, 2, 3, 4, 5, 6, 7], [7, 6, 5, 4, 3, 2, 1]])
     other, prompt = right_ids.clone(), right_ids.clone()
     other[1, -1], prompt[1, 0] = 9, 9
     assert told(right_ids.clone()) == ""
-    assert "in row 1, the right program with [" in told(other)
-    assert "in row 1 in front of the last 5" in told(prompt)
+    went = "for [7, 6] generate went on with"
+    assert told(other) == f"{went} [5, 4, 3, 2, 9], the right program with [5, 4, 3, 2, 1]"
+    assert f"{went} [9, 6, 5, 4, 3, 2, 1], the right" in told(prompt)
+    assert told(right_ids[:, :4]).endswith("with [3, 4], the right program with [3, 4, 5, 6, 7]")
