@@ -197,9 +197,9 @@ def first_broken(done: BackwardPass, rows: list[Row], raw: RawTrace) -> tuple[in
         return None, ""
     if any(op.nan for op in raw.ops):
         row = next(op.index for op in raw.ops if op.nan)
-        made = f"{raw.ops[row].op} {place_of(raw.ops[row], only_file(raw))}"
+        first = f"{raw.ops[row].op} {place_of(raw.ops[row], only_file(raw))}"
         still = ": it was replaced, but not in the gradients" if _is_cleared(done, raw) else ""
-        return row, f"the forward pass has NaN already, from {made}{still}"
+        return row, f"the forward pass has NaN already, from {first}{still}"
     users = [
         i
         for i, row in enumerate(rows)
