@@ -230,8 +230,9 @@ class SubmitPage:
         report, passed = self.report, self.report.passed
         words = f"submitted: {grade_word(report)}, {count_right(report)}"
         screen.say(screen.verdict(passed, words))
-        late = "after the time: " * self.late
-        screen.hang("  ", (late, "bad"), _time_that_counts(self.interview))
+        screen.hang(
+            "  ", ("after the time: " * self.late, "bad"), _time_that_counts(self.interview)
+        )
         show_goals(report.goals, screen)
         show_stage(self.program, report, screen)
         if not passed and report.parts and not report.stage:

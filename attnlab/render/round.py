@@ -150,9 +150,7 @@ class RoundRunPage:
             screen.say((f"{screen.marks.bad} {self.report.outcome}: ", "bad"), self.report.message)
         show_goals(self.report.goals, screen)
         if self.report.goals:
-            screen.say(
-                "measured by attnlab in eval mode; what the file printed is its own", indent=2
-            )
+            screen.hang("  ", "measured by attnlab in eval mode; what the file printed is its own")
         show_output(self.report.output, screen)
         _show_notes(self.notes, screen)
         screen.do_next(self.next)
@@ -312,9 +310,7 @@ def _show_run(program: Program, run: TrainingRun, folder: str, screen: Screen) -
     screen.say(("training", "title"), f"  {steps}, {run.seconds:.1f} s")
     if run.losses:
         curve = sparkline(run.losses, screen)
-        screen.say(
-            "loss  ", f"{run.losses[0]:.3f} ", (curve, "name"), f" {run.losses[-1]:.3f}", indent=2
-        )
+        screen.say("  loss  ", f"{run.losses[0]:.3f} ", (curve, "name"), f" {run.losses[-1]:.3f}")
         classes = round(math.exp(run.expected_start))
         guessing = f"guessing among {classes} classes gives ln {classes} = {run.expected_start:.3f}"
         screen.say(f"it begins at {run.losses[0]:.3f}; {guessing}", indent=2)
