@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from attnlab.run_store import RunStore
 
 PLACE = 68
-LONG = ("tests", "explain")  # that take longer, or are ticked: only where they are asked for
+LONG = ("tests", "explain", "lines")  # longer than two minutes, or ticked: if asked for
 DUE = "due"  # of --about: what is due again, unsaid
 NUMBERS = 10**6  # seeds that are drawn
 RUNS = 300  # traces and runs that are kept for later questions

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 
+from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.practice.interviews import read_details
 from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Scorecard, Stats
 from attnlab.records.quiz import Mark
@@ -96,12 +97,13 @@ def _rounds(cards: Iterable[Scorecard]) -> Iterator[Answer]:
 
 
 def build_stats(answers: Sequence[Answer]) -> Stats:
-    """By category and by kind of question; the weakest first."""
+    """By category and by kind of question; the weakest first, and last what is no kind of bug."""
     return Stats(
         answers=len(answers),
         right=sum(answer.right for answer in answers),
-        categories=_by([(answer.category, answer) for answer in answers]),
+        categories=(rows := _by([(answer.category, answer) for answer in answers])),
         kinds=_by([(answer.kind, answer) for answer in answers]),
+        weakest=next((r for r in rows if r.name in CATEGORIES and r.lately_share < 1), None),
     )
 
 
@@ -110,7 +112,7 @@ def _by(pairs: Sequence[tuple[str, Answer]]) -> tuple[CategoryStats, ...]:
     for name, answer in pairs:
         groups.setdefault(name, []).append(answer)
     rows = [_row(name, group) for name, group in groups.items()]
-    return tuple(sorted(rows, key=lambda row: (row.name == OTHER, row.lately_share, row.name)))
+    return tuple(sorted(rows, key=lambda r: (r.name not in CATEGORIES, r.lately_share, r.name)))
 
 
 def _row(name: str, answers: Sequence[Answer]) -> CategoryStats:

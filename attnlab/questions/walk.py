@@ -116,7 +116,7 @@ def _row(op: Op, by_index: Mapping[int, Op], told: set[str]) -> WalkRow:
 def patterns(trace: Trace) -> dict[int, str]:
     """What rows are known as, by their index."""
     by_index = {op.index: op for op in trace.ops}
-    found = {op.index: ALONE[op.op] for op in trace.ops if op.op in ALONE}
+    found = {o.index: ALONE[o.op] for o in trace.ops if o.op in ALONE and "float" in o.dtype}
     for op in trace.ops:
         parents = [by_index[p] for p in op.parents if p in by_index]
         if name := _of_heads(op, parents) or _of_stream(op, parents, by_index):
@@ -131,11 +131,10 @@ def _of_heads(op: Op, parents: list[Op]) -> str:
     """Whether it cuts the width into heads, moves them, or joins them."""
     if not parents:
         return ""
-    before, heads = parents[0].axes, {"H", "Hkv"}
-    if op.op in GROUPING and heads & {*op.axes} and not heads & {*before}:
-        return "split"
-    if op.op in GROUPING and heads & {*before} and not heads & {*op.axes}:
-        return "merge"
+    heads = {"H", "Hkv"}
+    before, after = (heads & {*"*".join(one.axes).split("*")} for one in (parents[0], op))  # of B*H
+    if op.op in GROUPING and bool(before) != bool(after):
+        return "split" if after else "merge"
     moved = op.op in ("transpose", "permute") and heads & {*op.axes} and "hd" in op.axes[-1:]
     return "heads in front" if moved and op.axes[1:2] in (("H",), ("Hkv",)) else ""
 

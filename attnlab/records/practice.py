@@ -441,6 +441,7 @@ class Stats:
     right: int
     categories: tuple[CategoryStats, ...]  # the weakest first
     kinds: tuple[CategoryStats, ...]
+    weakest: CategoryStats | None = None  # kind of bug, where one was missed lately
 
 
 @record

@@ -31,8 +31,7 @@ class StatsPage:
         )
         _show_rows("by kind of bug", found.categories, screen)
         _show_rows("by kind of question", found.kinds, screen)
-        weak = found.categories[0]
-        if weak.lately_share < 1:
+        if weak := found.weakest:
             why = f"{weak.name} is weakest, {sum(weak.lately)} of {len(weak.lately)} right lately"
             screen.do_next(f"{why}; attnlab review says what is due")
 

@@ -23,7 +23,7 @@ from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural
 from attnlab.render.stage import clock_of, show_stage_cards
 
-COLUMNS = ("no", "date", "program", "time", "found", "fixed", "named", "hints", "stages", "rating")
+COLUMNS = ("no", "date", "round", "time", "found", "fixed", "named", "hints", "stages", "rating")
 LEFT_OUT = ("hints", "no", "named", "fixed", "date", "stages", "time")  # in this order
 REASONS = {
     "": "without a reason",

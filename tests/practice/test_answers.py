@@ -83,3 +83,12 @@ def test_the_weakest_kind_of_bug_stands_first():
     assert [(row.name, row.trend) for row in rows] == [("loss", "worse"), ("mask", "better")]
     assert rows[1].median_seconds == 40.0
     assert (rows[1].answers, rows[1].right) == (6, 4)
+
+
+def test_code_without_a_bug_is_no_weakest_kind():
+    """Who takes right code for wrong is not told to practise a kind of bug that there is not."""
+    clean = answered("wrong", "wrong", category="clean")
+    assert build_stats(clean).weakest is None
+    found = build_stats([*clean, *answered("wrong", "right", category="loss")])
+    assert [row.name for row in found.categories] == ["loss", "clean"]
+    assert found.weakest == found.categories[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from dataclasses import replace
 
 import pytest
@@ -20,9 +21,10 @@ from attnlab.questions.base import (
     kinds,
     read_id,
 )
-from attnlab.questions.kinds import effect, incident, numbers, shapes, spot, why
+from attnlab.questions.kinds import effect, incident, lines, numbers, shapes, spot, why
 from attnlab.questions.kinds.incident import evidence_job
 from attnlab.questions.material import Excerpt, Material, Patched
+from attnlab.questions.walk import texts
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import ProgramReport, TrainingRun
 from attnlab.records.trace import Op, Trace
@@ -69,6 +71,26 @@ def test_drawn_questions_have_one_right_answer(kind, runner):
 def test_drawn_shapes_have_one_right_answer(runner):
     for seed in (0, 5):
         assert not list(problems(parts_of("shapes", seed, runner)))
+
+
+def test_a_module_is_walked_through_line_by_line(runner):
+    """Of one file, a shape and a reason for each line; no wrong reason is of its own stage."""
+    parts = parts_of("lines", 3, runner)
+    assert not list(problems(parts))
+    assert {(part.base, part.question.code) for part in parts} == {
+        (parts[0].base, parts[0].question.code)
+    }
+    asked = [re.search(r"line (\d+)", part.question.prompt)[1] for part in parts]
+    assert asked[::2] == asked[1::2]
+    assert len({*asked}) >= lines.FEWEST
+    of_each = {text: name for name, text in texts()["why"].items()}
+    for part in parts[1::2]:
+        stages = [
+            {n for n, stage in enumerate(lines.STAGES) if of_each[each] in stage}
+            for each in part.question.choices
+        ]
+        right = stages[part.question.choices.index(part.right)]
+        assert sum(bool(each & right) for each in stages) == 1
 
 
 def test_every_bug_can_be_spotted():
@@ -359,12 +381,22 @@ def test_of_the_reasons_that_can_be_computed_the_right_one_alone_is_true():
 
 
 def test_an_incident_without_a_symptom_says_what_the_run_showed(char_gpt):
-    """Where every sentence would give the cause away, the bare question says nothing."""
-    run = TrainingRun(
-        steps=2, losses=(3.0, 0.5), expected_start=1.0, seconds=1.0,
+    """Where a sentence would give the cause away, the run stands beside the right program's."""
+    wrong = TrainingRun(
+        steps=2, losses=(3.0, 0.5), expected_start=1.0, seconds=0.0, sample="aaa",
         evidence=dict.fromkeys("abc", "1"),
     )  # fmt: skip
-    runner = Runner(refuse, lambda job: ProgramReport(outcome="passed", run=run))
+    right = replace(wrong, losses=(3.0, 0.25), sample="a song")
+    one = char_gpt[0]
+    runner = Runner(
+        refuse,
+        lambda job: ProgramReport(
+            outcome="passed", run=right if job.files == one.program.files else wrong
+        ),
+    )
     one = next(o for o in char_gpt if incident.draw(o, random.Random(1), runner))
     (part,) = incident.draw(replace(one, symptom=one.why), random.Random(1), runner)
-    assert part.question.prompt.startswith("The loss went from 3.000 to 0.500 in 2 steps")
+    assert part.question.prompt == (
+        "The loss goes from 3.000 to 0.500 in 2 steps. Without the bug it ends at 0.250. "
+        'Without it the sample is "a song". What is the cause?'
+    )

@@ -1,7 +1,7 @@
 """Say it aloud, then compare it with what is true.
 
-What an interviewer asks next about a bug, or what each line of right code gives and why it is
-there. Say your answer aloud, look at the true one, then tick how much of it you said.
+What an interviewer asks next about a bug. Say your answer aloud, look at the true one, then tick
+how much of it you said.
 """
 
 from __future__ import annotations
@@ -9,24 +9,20 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from attnlab.questions.base import Judged, Part, Runner, about, asked, read_choice
 from attnlab.questions.kinds.effect import LONGEST, changed_lines
-from attnlab.questions.material import Patched, excerpt, read_pieces
-from attnlab.questions.walk import walk
+from attnlab.questions.material import Patched, excerpt
 from attnlab.records.quiz import Mark
-from attnlab.records.walk import WalkStep
 
 MATERIAL = "patched"
 ANSWER = "what is true"
 TICKS: dict[str, Mark] = {"all of it": "right", "part of it": "partly", "little of it": "wrong"}
-WALKED = (4, 9)  # lines that are walked through
 
 
-def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
-    found = _asked_next(one, dice) if one.id else _walk(one, runner)
+def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:  # noqa: ARG001
+    found = _asked_next(one, dice) if one.id else None
     if found is None:
         return None
     prompt, answer, code = found
@@ -56,25 +52,3 @@ def _asked_next(one: Patched, dice: random.Random) -> tuple[str, str, dict[str, 
     code = excerpt(one.right, lines[0][0]).code(one.file, lines[0][0])
     log = ("somebody changed it, which was a bug:", *(text for _, text in lines))
     return chosen.question, chosen.answer, code | {"log": log}
-
-
-def _walk(one: Patched, runner: Runner) -> tuple[str, str, dict[str, Any]] | None:
-    """What the lines of a right file give, and why they are there."""
-    if one.challenge is None:
-        return None
-    piece = next(p for p in read_pieces(Path(one.challenge.folder)) if p.text == one.right)
-    steps = [s for s in walk(runner.trace(piece.trace_job(0))) if s.why and s.rows[-1].axes]
-    if len(steps) < WALKED[0]:
-        return None
-    steps = sorted(steps[: WALKED[1]], key=lambda step: step.line)
-    shown = excerpt(one.right, steps[len(steps) // 2].line)
-    inside = [s for s in steps if shown.first <= s.line <= shown.last]
-    names = ", ".join(str(step.line) for step in inside)
-    prompt = f"Walk through lines {names}: which axes does each give, and why is it there?"
-    return prompt, "\n".join(map(_told, inside)), shown.code(one.file)
-
-
-def _told(step: WalkStep) -> str:
-    """`* line 31 gives B H S S'. scores: ...`."""
-    why = " ".join(f"{name}: {text}" for name, text in step.why.items())
-    return f"* line {step.line} gives {' '.join(step.rows[-1].axes)}. {why}"

@@ -20,7 +20,7 @@ from attnlab.records import Limits
 from attnlab.records.program import ProgramBug, ProgramJob, TrainingRun
 
 MATERIAL = "program"
-LOGGED, LONGEST = 8, 240  # losses of the log; characters of a cause
+LOGGED, LONGEST, SHOWN = 8, 240, 70  # losses of the log; characters of a cause, of a sample
 FEWEST = 3  # measurements that there must be to ask for
 STEM, WORD = 5, re.compile(r"[A-Za-z]{5,}")  # letters by which words are taken for the same
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
@@ -38,9 +38,9 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if run is None or len(run.evidence) < FEWEST:
         return None
     cause, more = split_cause(one.why)
-    steps, ends = len(run.losses), f"from {run.losses[0]:.3f} to {run.losses[-1]:.3f}"
-    plain = f"The loss went {ends} in {steps} steps, and the program is still wrong."
-    seen = _without_clues(one.symptom, cause, others[:3]) or [plain]
+    seen = _without_clues(one.symptom, cause, others[:3])
+    if len(seen) < len(_sentences(one.symptom)):
+        seen += _compared(run, runner.evidence(evidence_job(replace(one, id=""))))
     prompt = " ".join([*seen, "What is the cause?"])
     question, right, judge = choice(dice, cause, others[:3], prompt)
     names = tuple(run.evidence)
@@ -93,6 +93,21 @@ def _without_clues(symptom: str, cause: str, others: Sequence[str]) -> list[str]
     return [sentence for sentence in _sentences(symptom) if not _stems(sentence) & clues]
 
 
+def _compared(run: TrainingRun, right: TrainingRun | None) -> Iterator[str]:
+    """What the run shows, beside the right program's: in place of what would tell too much."""
+    first, last = run.losses[0], run.losses[-1]
+    yield f"The loss goes from {first:.3f} to {last:.3f} in {len(run.losses)} steps."
+    if right:
+        same = f"{last:.3f}" == f"{right.losses[-1]:.3f}"
+        yield f"Without the bug it ends {'there, too' if same else f'at {right.losses[-1]:.3f}'}."
+        if right.sample and right.sample != run.sample:
+            yield f'Without it the sample is "{_first_line(right.sample)}".'
+
+
+def _first_line(sample: str) -> str:
+    return sample.splitlines()[0][:SHOWN]
+
+
 def _stems(text: str) -> set[str]:
     return {word[:STEM].lower() for word in WORD.findall(text)}
 
@@ -108,4 +123,4 @@ def _log(run: TrainingRun) -> Iterator[str]:
     yield f"a model that knows nothing has the loss {run.expected_start:.3f}"
     yield from (f"step {n + 1:>4}   loss {run.losses[n]:.4f}" for n in places)
     if run.sample:
-        yield f"sample: {run.sample.splitlines()[0][:70]}"
+        yield f"sample: {_first_line(run.sample)}"

@@ -14,11 +14,11 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
-from attnlab.questions.material import Piece, excerpt, tree_of
+from attnlab.questions.material import Excerpt, Piece, excerpt, tree_of
 from attnlab.records.trace import Op, Trace
 from attnlab.sizes import Sizes, UnknownSize, measure
 
@@ -47,21 +47,11 @@ def draw(piece: Piece, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     lines = [found for found in readable_lines(piece, runs) if fits(found.rows, runs)]
     if not lines:
         return None
-    line, name, ends = dice.choice(lines)
-    row, (trace, sizes) = ends[0], runs[0]
-    rows = tuple(op for op in trace.ops if op.line == line and op.index <= row.index)
-    first = Part(
-        question=asked(f"What is the shape of `{name}` after line {line}?", EXPECTED),
-        right=f"{' '.join(row.axes)}, here {' '.join(map(str, row.shape))}",
-        judge=lambda typed: judge_axes(typed, ends, runs),
-        rows=rows,
-    )
-    code = excerpt(piece.text, line).code(Path(piece.code.file).name, line) | {"sizes": sizes}
-    fed = (f"{each.name} ({' '.join(each.axes)})" for each in piece.contract.inputs)
-    code["log"] = (f"forward gets {', '.join(fed)}",)
-    material = {"base": piece.base, "category": "shapes"}
-    parts = [first, *_follow_ups(piece, trace, row, dice)]
-    return [about(part, code, material) for part in parts]
+    chosen = dice.choice(lines)
+    first, row = ask_shape(chosen, runs), chosen.rows[0]
+    code = shown(piece, excerpt(piece.text, chosen.number), chosen.number, runs[0])
+    parts = [first, *_follow_ups(piece, runs[0].trace, row, dice)]
+    return [about(part, code, {"base": piece.base, "category": "shapes"}) for part in parts]
 
 
 class Run(NamedTuple):
@@ -78,6 +68,25 @@ class Line(NamedTuple):
 def run(piece: Piece, number: int, runner: Runner) -> Run:
     trace = runner.trace(piece.trace_job(number))
     return Run(trace, {**piece.sizes(number), **trace.sizes})
+
+
+def ask_shape(line: Line, runs: Sequence[Run]) -> Part:
+    """What the shape is after a line."""
+    row = line.rows[0]
+    prompt = f"What is the shape of `{line.name}` after line {line.number}?"
+    return Part(
+        question=asked(prompt, EXPECTED),
+        right=f"{' '.join(row.axes)}, here {' '.join(map(str, row.shape))}",
+        judge=lambda typed: judge_axes(typed, line.rows, runs),
+        rows=[op for op in runs[0].trace.ops if op.line == row.line and op.index <= row.index],
+    )
+
+
+def shown(piece: Piece, here: Excerpt, line: int | None, first: Run) -> dict[str, Any]:
+    """The fields of a question about a part of the code, one line of it marked."""
+    fed = (f"{each.name} ({' '.join(each.axes)})" for each in piece.contract.inputs)
+    log = (f"forward gets {', '.join(fed)}",)
+    return {**here.code(Path(piece.code.file).name, line), "sizes": first.sizes, "log": log}
 
 
 # ---------------------------------------------------------------- which lines
