@@ -89,7 +89,7 @@ class RoundPage:
         interview = self.interview
         limit = f"{interview.minutes} minutes" if interview.minutes else "no time limit"
         count = f", {plural(len(interview.tasks), 'task')} (seed {interview.seed})"
-        screen.say((f"{interview.name}  ", "title"), self.title)
+        screen.hang((f"{interview.name}  ", "title"), self.title)
         screen.say((f"{screen.marks.ok} ", "ok"), "the clock runs: ", (limit, "title"), count)
         if any(task.kind == "incident" for task in interview.tasks):
             screen.say(f"an incident gives 1 point, less {COST:g} for each measurement", indent=2)
