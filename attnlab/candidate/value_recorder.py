@@ -36,7 +36,7 @@ class Value:
     op: str
     file: str
     line: int
-    module: str
+    module: str  # or the name of a weight that was filled unseen
     call: int  # the number of the operation; -1 of what came from outside
     slot: int  # which of its results
     inputs: list[int]  # indices of values
@@ -82,7 +82,8 @@ class ValueRecorder(TorchFunctionMode):
         if (id(tensor), tensor._version) not in self._known:
             numbers = numbers_of(tensor)
             source = [] if name else self._copied_from(numbers)
-            self._add(Value("", "", 0, "", -1, 0, source, numbers, name=name), tensor)
+            held = _name_in_module(tensor) if source else ""
+            self._add(Value("", "", 0, held, -1, 0, source, numbers, name=name), tensor)
 
     def _copied_from(self, numbers: Tensor) -> list[int]:
         """The value that something holds which was filled unseen, as a weight by a state dict."""
@@ -219,6 +220,19 @@ def _attention(  # noqa: PLR0913, PLR0917  PyTorch's signature
     elif attn_mask is not None:
         scores = scores + attn_mask
     return scores.softmax(-1) @ value
+
+
+def _name_in_module(tensor: Tensor) -> str:
+    """What the outermost module that is running calls a weight; "" where none holds it."""
+    frame: FrameType | None = sys._getframe(1)
+    found = ""
+    while frame is not None:
+        module = frame.f_locals.get("self")
+        if isinstance(module, nn.Module):
+            held = module.named_parameters()
+            found = next((name for name, weight in held if weight is tensor), found)
+        frame = frame.f_back
+    return found
 
 
 def _sets_up(frame: FrameType | None) -> bool:

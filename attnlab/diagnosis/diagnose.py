@@ -12,8 +12,10 @@ from torch import Tensor
 
 from attnlab.diagnosis.explain import describe, line_text, step_name
 from attnlab.diagnosis.guesses import guess
+from attnlab.diagnosis.loaded import misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
+from attnlab.diagnosis.pool import VAGUE
 from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
@@ -46,19 +48,38 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
             steps=steps(Pairing(start, draw.theirs)),
         )
     found = find_repairs(draw.mine, draw.theirs, start)
-    if not found.whole or found.vague:
+    named = _named(found, again, sizes, sources)
+    loaded = tuple(misloaded(found.first, sizes, sources))
+    vague = found.vague or any(d.relation in VAGUE for d in named)
+    if loaded:
+        named = loaded
+    elif not named or (vague and not any(d.confirmed for d in named)):
         guessed = guess(draw.mine, found.first, sizes)
-        found = replace(guessed, runs=found.runs + guessed.runs) if guessed else found
-    sure = found.whole and _is_confirmed(found, again)
-    named = tuple(describe(r, sizes, sources, sure) for r in found.repairs) if found.whole else ()
+        if guessed:
+            found = replace(guessed, runs=found.runs + guessed.runs)
+            named = _named(found, again, sizes, sources)
     return DiffReport(
         outcome="different",
         max_error=error or 0.0,
         message=told if error is not None else _other_shape(start.result, draw.theirs.result),
         steps=steps(found.first),
-        diagnosis=_by_line(tuple(_upstream(d, found.first, sources) for d in named)),
+        diagnosis=named,
         runs=found.runs,
     )
+
+
+def _named(
+    found: Repaired, again: Draw, sizes: Mapping[str, int], sources: Sources
+) -> tuple[Diagnosis, ...]:
+    """What the repairs say, in the order of the file, each place and relation once."""
+    if not found.whole:
+        return ()
+    sure = _is_confirmed(found, again)
+    told = (describe(repair, sizes, sources, sure) for repair in found.repairs)
+    first: dict[tuple[str, int, str], Diagnosis] = {}
+    for each in (_upstream(d, found.first, sources) for d in told):
+        first.setdefault((each.file, each.line, each.relation), each)
+    return tuple(first.values())
 
 
 def _other_shape(mine: Tensor, theirs: Tensor) -> str:
@@ -83,14 +104,6 @@ def _upstream(named: Diagnosis, pairing: Pairing, sources: Sources) -> Diagnosis
         relation="other",
         message=says,
     )
-
-
-def _by_line(named: tuple[Diagnosis, ...]) -> tuple[Diagnosis, ...]:
-    """In the order of the file, each place and relation once."""
-    first: dict[tuple[str, int, str], Diagnosis] = {}
-    for each in named:
-        first.setdefault((each.file, each.line, each.relation), each)
-    return tuple(first.values())
 
 
 def max_error(mine: Side, theirs: Side) -> float | None:

@@ -208,6 +208,17 @@ def gradient_line(text: str, line: int, function: str, name: str) -> int:
     return where
 
 
+def loading_line(text: str, name: str) -> int:
+    """The line that says what goes into a weight of a state dict, by its name or by that of its
+    layer; 0 where none or several do."""
+    said: dict[str, set[int]] = {}
+    for node in ast.walk(parse(text) or ast.Module([], [])):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str):
+            said.setdefault(node.value, set()).add(node.lineno)
+    lines = next((said[n] for n in (name, name.rpartition(".")[0]) if n and n in said), set())
+    return lines.pop() if len(lines) == 1 else 0
+
+
 def line_after(text: str, line: int, busy: Sequence[int]) -> int:
     """The statement after `line` in its function if nothing is computed there, as `return x`; else
     the line itself."""

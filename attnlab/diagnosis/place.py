@@ -96,14 +96,14 @@ def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:
     pairing, mine = repair.pairing, repair.before
     made = mine.values[found.at]
     text = sources.mine.get(made.file, "")
-    if not made.callers or found.at != found.until:
+    if not made.callers or made.callers != mine.values[found.until].callers:
         return 0
-    here = (made.file, made.line, made.op)
-    others = [
-        i
-        for i, v in enumerate(mine.values)
-        if (v.file, v.line, v.op) == here and v.callers != made.callers
-    ]
+    calls: dict[tuple[int, ...], list[int]] = {}
+    for i, v in enumerate(mine.values):
+        if (v.file, v.line, v.op) == (made.file, made.line, made.op):
+            calls.setdefault(tuple(v.callers), []).append(i)
+    which = calls.pop(tuple(made.callers)).index(found.at)  # a line may add twice
+    others = [same[which] for same in calls.values() if which < len(same)]
     if any(i not in pairing.wrong and pairing.known(i) for i in others):
         return made.callers[0]
     wanted = pairing.their_input_classes(found.beside) if found.beside >= 0 else set()

@@ -237,8 +237,41 @@ def test_a_reference_that_takes_one_step_at_a_time_is_paired_as_a_whole():
 
 def test_where_nothing_is_alike_the_first_strange_step_is_named():
     """Not the one where the two meet again, and not as confirmed."""
-    challenge = CHALLENGES["neighbours-in-the-mirror"]
-    (theirs,) = (p for p in challenge.alternatives if p.endswith("five_axes.py"))
+    challenge = CHALLENGES["base-of-another-model"]
+    (theirs,) = (p for p in challenge.alternatives if p.endswith("no_table.py"))
     mine = shipped_text(challenge)
     (first,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
-    assert (first.line, first.relation, first.confirmed) == (19, "other", False)
+    assert (first.line, first.relation, first.confirmed) == (17, "other", False)
+
+
+CODER = CHALLENGES["loads-and-talks-nonsense"]
+
+
+def test_a_weight_that_is_loaded_wrongly_is_named_where_it_is_filled():
+    """No operation is at fault: the line of the converter is, beside a converter in another
+    style."""
+    mine = shipped_text(CODER)
+    found = diff(mine, Path(CODER.alternatives[0]).read_text("utf-8"), CODER)
+    (named,) = found.diagnosis
+    line = line_of(mine, 'new["out_proj.weight"] = old["attn.c_proj.weight"]')
+    assert (named.line, named.relation) == (line, "transposed")
+
+
+@pytest.mark.parametrize(
+    ("name", "style", "relation", "line"),
+    [
+        ("neighbours-in-the-mirror", "five_axes.py", "sign", "b * cos - a * sin"),
+        ("looks-here-reads-there", "groups_in_the_shape.py", "order", "v = self.split("),
+        ("heads-have-favourites", "batched.py", "order", "(self.heads, 2, -1)"),
+        ("all-eyes-on-the-end", "recursive.py", "sign", "distance = q_pos[:, None] - k_pos"),
+    ],
+)
+def test_a_guess_says_how_a_line_is_wrong_that_the_reference_does_not_have(
+    name, style, relation, line
+):
+    """A sign, the grouping of heads or an absolute value, beside other steps than mine."""
+    challenge = CHALLENGES[name]
+    theirs = next(p for p in challenge.alternatives if p.endswith(style))
+    mine = shipped_text(challenge)
+    (named,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
+    assert (named.line, named.relation, named.confirmed) == (line_of(mine, line), relation, False)
