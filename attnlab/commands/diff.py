@@ -60,7 +60,7 @@ def command(
     page = DiffPage(
         target=target,
         reference=reference,
-        built=report.target,
+        reference_says=job.reference_says,
         outcome=diff.outcome if report.diff else report.outcome,
         report=diff,
         all_rows=all_rows,

@@ -23,9 +23,9 @@ NOUNS = {"output": ("value", "the output"), "gradient": ("gradient", "all gradie
 class DiffPage:
     target: str
     reference: str
-    built: str
     outcome: str
     report: DiffReport
+    reference_says: str = ""  # how it was built, where that was guessed
     all_rows: bool = False
     next: str = ""
 
@@ -37,6 +37,8 @@ class DiffPage:
             head = head.replace("outputs", "gradients")
         screen.say((head, style), much if self.outcome == "different" else "")
         screen.say((self.target, "name"), "  beside  ", (self.reference, "name"), indent=2)
+        if self.reference_says:
+            screen.say((f"reference {self.reference_says}", "aside"), indent=2)
         if self.report.message:
             screen.say(self.report.message, indent=2)
         if self.report.hint:
@@ -60,6 +62,7 @@ class DiffPage:
         return {
             "target": self.target,
             "reference": self.reference,
+            "reference_says": self.reference_says,
             "outcome": self.outcome,
             "part": self.report.part,
             "max_error": self.report.max_error,

@@ -36,9 +36,7 @@ def triage_page(found: Triage, report: Report) -> TriagePage:
 
 def diff_page(found: DiffReport, target: str, reference: str) -> DiffPage:
     """The page of two modules that were compared in this process."""
-    return DiffPage(
-        target=target, reference=reference, built=target, outcome=found.outcome, report=found
-    )
+    return DiffPage(target=target, reference=reference, outcome=found.outcome, report=found)
 
 
 def as_text(page: Page, width: int = WIDTH) -> str:

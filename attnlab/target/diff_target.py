@@ -13,7 +13,8 @@ from attnlab.errors import Refused, Unreadable
 from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.find_target import find_target
+from attnlab.target.config_references import adapt_to_config, takes_config
+from attnlab.target.find_target import Target, find_target
 from attnlab.target.resolve import own_job
 from attnlab.target.torch_references import adapt_layer
 
@@ -31,14 +32,29 @@ def diff_job(
     if job.contract is None or job.candidate.name is None:
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
-    found, own = _reference(reference, job.candidate.name, shown)
-    names = _names(job.contract, found, reference, typed)
+    contract = job.contract
+    found, own, target = _reference(reference, job.candidate.name, shown)
+    names = _names(contract, found, reference, typed)
+    says = ""
     if isinstance(found, Code) and own and (own.module or "").startswith("torch.nn"):
-        found, named = adapt_layer(found, job.contract)
+        found, named = adapt_layer(found, contract)
         names, own = {**names, **named}, replace(own, module=None)
+    elif target and own and takes_config(target):
+        found, says = adapt_to_config(target, contract, job.candidate.text)
+        names, own = {}, replace(own, module=None)
+        turns = {"hd": 2} if "Rotary" in target.code.text else {}  # pairs of channels
+        contract = replace(contract, multiples={**contract.multiples, **turns})
     if weights:
-        job = replace(job, contract=replace(job.contract, weights=read_weight_map(weights)))
-    return replace(job, reference=found, reference_own=own, reference_names=names, stages=("diff",))
+        contract = replace(contract, weights=read_weight_map(weights))
+    return replace(
+        job,
+        contract=contract,
+        reference=found,
+        reference_own=own,
+        reference_names=names,
+        reference_says=says,
+        stages=("diff",),
+    )
 
 
 def read_weight_map(file: str) -> dict[str, str]:
@@ -82,12 +98,14 @@ def _names(
     }
 
 
-def _reference(said: str, name: str, shown: str) -> tuple[str | Code, UserEnvironment | None]:
+def _reference(
+    said: str, name: str, shown: str
+) -> tuple[str | Code, UserEnvironment | None, Target | None]:
     if said.startswith(LIBRARY):
-        return _unit(said.removeprefix(LIBRARY)), None
+        return _unit(said.removeprefix(LIBRARY)), None, None
     target = said if ":" in said else f"{said}:{name}"
     found = find_target(target, "diff")
-    return replace(found.code, file=shown or found.code.file), found.own
+    return replace(found.code, file=shown or found.code.file), found.own, found
 
 
 def _unit(name: str) -> str:

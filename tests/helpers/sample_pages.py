@@ -73,7 +73,7 @@ PAGES = {
         report=Report(outcome="ok"),
     ),
     "diff": DiffPage(
-        target="my.py", reference="right.py", built=BUILT, outcome="different",
+        target="my.py", reference="right.py", outcome="different",
         report=DiffReport(outcome="different", max_error=0.5, diagnosis=(WRONG,), steps=(STEP,)),
     ),
     "grade": GradePage(challenge=SHARP, file="./too-sharp.py", verdict=FAILED, diagnosis=(WRONG,)),

@@ -117,7 +117,6 @@ def differing(report, outcome="different"):
     return DiffPage(
         target="mine.py",
         reference="right.py",
-        built=BUILT,
         outcome=outcome,
         report=report,
         next="look at mine.py:35, then attnlab diff mine.py right.py" if report.diagnosis else "",
