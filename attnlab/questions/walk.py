@@ -11,22 +11,27 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from math import isclose, prod
 from pathlib import Path
 
 from attnlab.records.ablation import Ablation
 from attnlab.records.trace import Op, Trace
 from attnlab.records.walk import WalkRow, WalkStep
+from attnlab.tracer.views.attention_sites import PRODUCTS, Site, find_sites
 
 FILE = Path(__file__).with_name("walk.toml")
 HARDLY = 0.005  # of the size of the output
-PRODUCTS = {"matmul", "einsum", "bmm", "baddbmm"}
 MASKS = {"masked_fill", "masked_fill_", "where"}
-ON_SCORES = {*MASKS, "add", "sub", "mul", "div", "to", "float", "clamp", "tanh"}
 LAYOUT = {"transpose", "permute", "view", "reshape", "contiguous", "expand", "getitem", "flatten"}
 GROUPING = {"view", "reshape", "unflatten", "flatten"}
+MOVING = {"transpose", "permute", "swapaxes", "movedim"}
+BENDING = {"gelu", "relu", "silu"}
+THROUGH = {*LAYOUT, "dropout"}
+LIKE = {"type_as", "expand_as", "view_as", "reshape_as"}  # the second operand lends its looks
+BLANK = {"zeros_like", "ones_like", "full_like", "empty_like", "new_tensor", "new_zeros"}
 ALONE = {
-    "layer_norm": "norm", "rms_norm": "norm", "rsqrt": "norm", "linear": "projection",
-    "embedding": "embedding", "gelu": "activation", "relu": "activation", "silu": "activation",
+    "layer_norm": "norm", "rms_norm": "norm", "embedding": "embedding",
+    "multi_head_attention_forward": "attention",
 }  # fmt: skip
 
 
@@ -116,33 +121,81 @@ def _row(op: Op, by_index: Mapping[int, Op], told: set[str]) -> WalkRow:
 def patterns(trace: Trace) -> dict[int, str]:
     """What rows are known as, by their index."""
     by_index = {op.index: op for op in trace.ops}
-    found = {o.index: ALONE[o.op] for o in trace.ops if o.op in ALONE and "float" in o.dtype}
+    users: dict[int, list[Op]] = {}
+    for op in trace.ops:
+        for p in op.parents:
+            users.setdefault(p, []).append(op)
+    found: dict[int, str] = {}
     for op in trace.ops:
         parents = [by_index[p] for p in op.parents if p in by_index]
-        if name := _of_heads(op, parents) or _of_stream(op, parents, by_index):
+        name = _of_layer(op, users, by_index) or _of_heads(op, parents)
+        if name := name or _of_stream(op, parents, by_index):
             found[op.index] = name
-    for op in trace.ops:
-        if op.op == "softmax":
-            found |= _around_softmax(op, trace, by_index)
+    for site in find_sites(trace.ops):
+        found |= _of_attention(site, trace.ops, by_index)
     return found
 
 
+def _of_layer(op: Op, users: Mapping[int, list[Op]], by_index: Mapping[int, Op]) -> str:
+    """Whether it treats each row by itself, or is a whole attention."""
+    if op.op == "linear":
+        made = len(op.parents) > 1 and _is_given(op.parents[1], by_index)  # F.linear(q, k)
+        return "" if made else "projection"
+    if op.op == "rsqrt":
+        near = {by_index[i].op for i in _ancestors(op.index, by_index, 3) if i in by_index}
+        return "norm" if near & {"mean", "var", "var_mean", "sum"} else ""
+    start = by_index.get(op.parents[0]) if op.op in BENDING and op.parents else None
+    while start and start.op in THROUGH and start.parents:
+        start = by_index.get(start.parents[0])
+    if start and start.op == "linear":  # else it may be a feature map, or cut off numbers
+        after = users.get(op.index, [])
+        while len(after) == 1 and after[0].op in THROUGH:
+            after = users.get(after[0].index, [])
+        if after and all(user.op == "linear" for user in after):
+            return "activation"
+        return "gate" if [(u.op, len(u.parents)) for u in after] == [("mul", 2)] else ""
+    return ALONE.get(op.op, "") if "float" in op.dtype else ""
+
+
+def _is_given(index: int, by_index: Mapping[int, Op]) -> bool:
+    """Whether it is an input, or made from one."""
+    return index < 0 or any(i < 0 for i in _ancestors(index, by_index))
+
+
 def _of_heads(op: Op, parents: list[Op]) -> str:
-    """Whether it cuts the width into heads, moves them, or joins them."""
-    if not parents:
+    """Whether it cuts the width into heads, moves them in front of the positions, or joins them."""
+    if not parents or not {"H", "Hkv"} & {*op.axes, *parents[0].axes}:
         return ""
-    heads = {"H", "Hkv"}
-    before, after = (heads & {*"*".join(one.axes).split("*")} for one in (parents[0], op))  # of B*H
-    if op.op in GROUPING and bool(before) != bool(after):
-        return "split" if after else "merge"
-    moved = op.op in ("transpose", "permute") and heads & {*op.axes} and "hd" in op.axes[-1:]
-    return "heads in front" if moved and op.axes[1:2] in (("H",), ("Hkv",)) else ""
+    if op.op in MOVING and "hd" in op.axes[-1:]:
+        before, after = (
+            next((n for n, axis in enumerate(axes) if axis in ("H", "Hkv")), 0)
+            for axes in (parents[0].axes, op.axes)
+        )
+        return "heads in front" if before > after == 1 else ""
+    if op.op in GROUPING:
+        if _cuts_width(parents[0], op):
+            return "split"
+        return "merge" if len(op.shape) > 1 and _cuts_width(op, parents[0], last=True) else ""
+    return ""
+
+
+def _cuts_width(whole: Op, cut: Op, last: bool = False) -> bool:
+    """Whether one axis of the first, its last one, say, is several of the other: heads, then what
+    each of them has."""
+    a, b = ([n for n in op.shape if n != 1] for op in (whole, cut))
+    names = [name for name, n in zip(cut.axes, cut.shape, strict=False) if n != 1]
+    start = next((n for n, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), 0)
+    end = len(b) - (len(a) - start - 1)
+    heads = [n for n in range(start, end - 1) if names[n] in ("H", "Hkv")]
+    return bool(heads and a) and prod(b[start:end]) == a[start] and not (last and end < len(b))
 
 
 def _of_stream(op: Op, parents: list[Op], by_index: Mapping[int, Op]) -> str:
     """Whether it adds a branch to what the branch was made from, or turns pairs of columns."""
-    if op.op == "cat" and any(parent.op == "neg" for parent in parents):
-        return "rotate"
+    if op.op == "cat" and len(parents) == 2:
+        made = [by_index.get(p.parents[0], p) if p.op == "neg" else p for p in parents]
+        one = made[0].parents == made[1].parents and made[0].index != made[1].index
+        return "rotate" if one and [p.op for p in parents].count("neg") == 1 else ""
     if op.op not in ("add", "add_") or len(op.parents) != 2 or len(op.shape) < 3:
         return ""
     for one, other in (op.parents, op.parents[::-1]):
@@ -152,45 +205,66 @@ def _of_stream(op: Op, parents: list[Op], by_index: Mapping[int, Op]) -> str:
     return ""
 
 
-def _ancestors(index: int, by_index: Mapping[int, Op]) -> set[int]:
-    seen, left = set[int](), [index]
-    while left:
-        op = by_index.get(left.pop())
-        new = {*op.parents} - seen if op else set()
-        seen |= new
-        left += new
+def _ancestors(index: int, by_index: Mapping[int, Op], steps: int = 10**9) -> set[int]:
+    """What its numbers were made from."""
+    seen, left = set[int](), {index}
+    while left and steps:
+        left = {p for i in left if i in by_index for p in _made_from(by_index[i], by_index)} - seen
+        seen |= left
+        steps -= 1
     return seen
 
 
-def _around_softmax(softmax: Op, trace: Trace, by_index: Mapping[int, Op]) -> dict[int, str]:
-    """Scores, scale, mask and bias before it; the weighted sum after it."""
-    found = {softmax.index: "weights"}
-    left = [p for p in softmax.parents if p in by_index]
-    while left:
-        op = by_index[left.pop()]
-        if op.op in PRODUCTS and op.index not in found:
-            found[op.index] = "scores"
-            found |= {i: "scale" for p in op.parents for i in _scaled(p, by_index)}
-        elif op.op in ON_SCORES and op.shape == softmax.shape:
-            parents = [by_index[p] for p in op.parents if p in by_index]
-            if name := _on_scores(op, parents):
-                found[op.index] = name
-            left += [p.index for p in parents if p.shape == op.shape]
-    if "scores" not in found.values():  # softmax over a vocabulary, or a gate
+def _made_from(op: Op, by_index: Mapping[int, Op]) -> tuple[int, ...]:
+    """Its operands, without one that lent its type or shape alone."""
+    if op.op in BLANK or (op.op in LIKE and len(op.parents) == 1):
+        return ()
+    if op.op == "to" and op.parents:
+        start = by_index.get(op.parents[0])
+        kept = start is None or (
+            start.shape == op.shape and isclose(start.max or 0, op.max or 0, rel_tol=0.1)
+        )
+        return op.parents[:1] if kept else ()
+    return op.parents[:1] if op.op in LIKE else op.parents
+
+
+def _of_attention(site: Site, ops: Sequence[Op], by_index: Mapping[int, Op]) -> dict[int, str]:
+    """Scores, scale, mask and bias before the softmax; the weighted sum after it."""
+    if site.fused:
+        return {site.soft: "attention"}
+    chain = [ops[row] for row in site.chain]
+    if not chain or chain[-1].op not in PRODUCTS:  # weights of experts, say
         return {}
-    users = [op for op in trace.ops if op.op in PRODUCTS and _uses(op, softmax, by_index)]
-    return found | {op.index: "context" for op in users[:1]}
+    product = chain[-1]
+    found = {op.index: name for op in chain if (name := _on_scores(op, by_index))}
+    found |= {site.soft: "weights", site.context: "context"}
+    found |= {i: "scale" for p in product.parents for i in _scaled(p, by_index)}
+    if _is_given(product.parents[-1], by_index):  # else it fits queries to a table of distances
+        found[product.index] = "scores"
+    capped = {i for op in chain if op.op == "tanh" for i in (op.index, *op.parents)}
+    for op in chain:
+        if found.get(op.index) == "scale" and {op.index, *op.parents} & capped:
+            del found[op.index]
+    return found
 
 
-def _on_scores(op: Op, parents: list[Op]) -> str:
+def _on_scores(op: Op, by_index: Mapping[int, Op]) -> str:
     if op.op in MASKS:
         return "mask"
-    if op.op in ("mul", "div") and len(op.parents) == 1:
+    if _by_number(op, by_index):
         return "scale"
     if op.op in ("add", "sub") and len(op.parents) == 2:
-        masks = any(p.inf or p.dtype == "bool" or (p.min or 0) < -1e4 for p in parents[1:])
-        return "mask" if masks else "bias"
+        added = by_index.get(op.parents[1])
+        if added and (added.inf or added.dtype == "bool" or (added.min or 0) < -1e4):
+            return "mask"
+        return "" if all(_fits(p, by_index) for p in op.parents) else "bias"
     return ""
+
+
+def _fits(index: int, by_index: Mapping[int, Op]) -> bool:
+    """Whether a product of two given tensors made it: a sum of two has scores of two kinds."""
+    near = [by_index[i] for i in {index, *_ancestors(index, by_index, 4)} if i in by_index]
+    return any(op.op in PRODUCTS and all(_is_given(p, by_index) for p in op.parents) for op in near)
 
 
 def _scaled(index: int, by_index: Mapping[int, Op]) -> Iterator[int]:
@@ -198,18 +272,14 @@ def _scaled(index: int, by_index: Mapping[int, Op]) -> Iterator[int]:
     op = by_index.get(index)
     while op and op.op in LAYOUT and op.parents:
         op = by_index.get(op.parents[0])
-    if op and op.op in ("mul", "div") and len(op.parents) == 1:
+    if op and _by_number(op, by_index):
         yield op.index
 
 
-def _uses(op: Op, softmax: Op, by_index: Mapping[int, Op]) -> bool:
-    """Whether it multiplies the weights, which dropout, a mask or a cast may have changed."""
-    through = {"dropout", "mul", "to", "type_as", "masked_fill", "nan_to_num", "where", *LAYOUT}
-    left = [p for p in op.parents if p in by_index]
-    while left:
-        parent = by_index[left.pop()]
-        if parent.index == softmax.index:
-            return True
-        if parent.op in through and parent.index > softmax.index:
-            left += [p for p in parent.parents if p in by_index]
-    return False
+def _by_number(op: Op, by_index: Mapping[int, Op]) -> bool:
+    """Whether it multiplies every entry by one number; a gain has many, or is 1 at first."""
+    start = by_index.get(op.parents[0]) if op.parents else None
+    if op.op not in ("mul", "div") or len(op.parents) != 1 or start is None:
+        return False
+    a, b, c, d = (n or 0.0 for n in (start.min, op.max, start.max, op.min))
+    return isclose(a * b, c * d, rel_tol=1e-3) and not isclose(b, c, rel_tol=1e-3)

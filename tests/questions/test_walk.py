@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from math import prod
 from pathlib import Path
 
 import pytest
 
 import attnlab
+from attnlab.catalogue.load import load
+from attnlab.questions.material import read_pieces
 from attnlab.questions.walk import patterns, texts, walk
+from attnlab.records.trace import Trace
 
 MODULE = """
 import torch
@@ -50,24 +54,106 @@ class Block(nn.Module):
 
 
 @pytest.fixture(scope="module")
-def trace(tmp_path_factory):
+def traced(tmp_path_factory):
     torch = pytest.importorskip("torch")
-    path = tmp_path_factory.mktemp("walk") / "block.py"
-    path.write_text(MODULE)
-    space = {"__name__": "block", "__file__": str(path)}
-    exec(compile(MODULE, str(path), "exec"), space)
-    block = space["Block"]()
-    return attnlab.trace(block, torch.randn(2, 5, 48), dims="x: B S D").trace
+
+    def run(text):
+        path = tmp_path_factory.mktemp("walk") / "block.py"
+        path.write_text(text)
+        space = {"__name__": "block", "__file__": str(path)}
+        exec(compile(text, str(path), "exec"), space)
+        block = space["Block"]()
+        return attnlab.trace(block, torch.randn(2, 5, 48), dims="x: B S D").trace
+
+    return run
 
 
-def test_lines_are_known_for_what_they_are_there_for(trace):
+@pytest.fixture(scope="module")
+def trace(traced):
+    return traced(MODULE)
+
+
+@pytest.fixture(scope="module")
+def roles_of(traced):
+    """The lines of a text that ran, what their comments say of them, and what the walk says."""
+
+    def read(text):
+        steps = {step.line: step for step in walk(traced(text))}
+        for number, line in enumerate(text.splitlines(), 1):
+            code, _, said = line.partition("  # ")
+            if number in steps and said != "not here":
+                yield code, said, [*steps[number].why]
+
+    return read
+
+
+def test_lines_are_known_for_what_they_are_there_for(roles_of):
     """By what flows into a softmax and out of it; a gate's softmax is no attention."""
-    steps = {step.line: step for step in walk(trace)}
-    for number, line in enumerate(MODULE.splitlines(), 1):
-        code, _, said = line.partition("  # ")
-        if number in steps and said != "not here":
-            found = [name for name in steps[number].why if name != "activation"]
-            assert sorted(found) == sorted(said.split(", ") if said else []), code
+    for code, said, found in roles_of(MODULE):
+        assert sorted(found) == sorted(said.split(", ") if said else []), code
+
+
+SEVERAL = """
+import torch
+from torch import nn
+import torch.nn.functional as F
+
+class Block(nn.Module):
+    def __init__(self, dim=48, heads=6):
+        super().__init__()
+        self.heads, self.gain, self.table = heads, nn.Parameter(torch.ones(8)), torch.randn(5, 48)
+        self.wq, self.wk, self.wv, self.up, self.w2 = (nn.Linear(dim, dim) for _ in range(5))
+
+    def forward(self, x):
+        B, S, D = x.shape
+        k, v = self.wk(x), self.wv(x)  # projection
+        y = F.scaled_dot_product_attention(self.wq(x), k, v)  # projection, attention
+        x = x + self.w2(F.gelu(self.up(y)))  # projection, activation, residual
+        x = self.w2(F.silu(self.up(x)) * self.wk(x))  # projection, gate
+        x = x + self.table.to(x)
+        x = x + self.table.expand_as(x)
+        q = self.wq(x).view(B, S, self.heads, -1)  # projection, split
+        q = q.transpose(1, 2)  # heads in front
+        features = F.relu(q) + 1
+        k = q * self.gain
+        folded = k.reshape(B * self.heads, S, -1)
+        k = folded.view(B, self.heads, S, -1)
+        scores = F.linear(q, k[0, 0])
+        scores = 3 * torch.tanh(q @ k.mT / 8**0.5 / 3)  # scores, scale
+        e = scores.exp()
+        weights = e / e.sum(-1, keepdim=True)  # weights
+        out = (weights @ features).transpose(1, 2).reshape(B, S, D)  # context, merge
+        q = q.transpose(1, 2)
+        pairs = torch.cat([-out, out], -1)
+        return out
+"""
+
+
+def test_a_line_with_several_operations_has_the_roles_of_each(roles_of):
+    """A sum with a table is no residual, a feature map no activation, folding no merge, and a cap
+    or a gain no scale."""
+    for code, said, found in roles_of(SEVERAL):
+        assert sorted(found) == sorted(said.split(", ") if said else []), code
+
+
+def test_what_is_told_of_a_line_is_so_in_its_numbers(worker):
+    """Weights are shares, a scale is one number, heads are cut from one axis, and no fused
+    attention passes for a projection."""
+    folders = {f.name: f for f in load().folders}
+    for name in ("bounded-scores", "shifted-windows", "shifted-norms"):
+        for piece in read_pieces(folders[name]):
+            ops = worker.run_job(piece.trace_job(0)).trace.ops
+            known = patterns(Trace(ops=ops))
+            for op in ops:
+                said, start = known.get(op.index), ops[op.parents[0]] if op.parents else op
+                if said == "weights":
+                    assert op.min >= 0, op
+                    assert op.max <= 1.0001, op
+                if said == "scale":
+                    assert op.max / start.max == pytest.approx(op.min / start.min), op
+                if said in ("split", "merge"):
+                    assert prod(op.shape) == prod(start.shape), op
+                assert (op.op == "scaled_dot_product_attention") == (said == "attention"), op
 
 
 def test_a_line_that_runs_twice_is_walked_once(trace):

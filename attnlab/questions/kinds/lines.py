@@ -19,14 +19,14 @@ MATERIAL = "piece"
 FEWEST, MOST = 4, 6  # lines that are walked through
 STAGES = (
     {"projection", "split", "heads in front", "merge", "rotate", "scale"},
-    {"scores", "scale", "mask", "bias", "weights", "context"},
-    {"norm", "residual", "embedding", "activation"},
+    {"scores", "scale", "mask", "bias", "weights", "context", "attention"},
+    {"norm", "residual", "embedding", "activation", "gate"},
 )
 
 
 def draw(piece: Piece, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
     runs = [run(piece, number, runner) for number in SETS]
-    steps = {step.line: step for step in walk(runs[0].trace) if _is_plain(step)}
+    steps = {step.line: step for step in walk(runs[0].trace) if step.why}
     found = [one for one in readable_lines(piece, runs) if one.number in steps]
     found = sorted(
         (one for one in found if fits(one.rows, runs)), key=lambda one: one.rows[0].index
@@ -39,11 +39,6 @@ def draw(piece: Piece, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     parts = [[ask_shape(one, runs), _ask_why(steps[one.number], dice)] for one in lines]
     material = {"base": piece.base, "category": "shapes"}
     return [about(part, code, material) for both in parts for part in both if part]
-
-
-def _is_plain(step: WalkStep) -> bool:
-    """Whether it is known why the line is there, all of it: a fused kernel does many things."""
-    return bool(step.why) and not any("attention" in row.op for row in step.rows)
 
 
 def _ask_why(step: WalkStep, dice: random.Random) -> Part | None:
