@@ -167,11 +167,8 @@ def _of_heads(op: Op, parents: list[Op]) -> str:
     if not parents or not {"H", "Hkv"} & {*op.axes, *parents[0].axes}:
         return ""
     if op.op in MOVING and "hd" in op.axes[-1:]:
-        before, after = (
-            next((n for n, axis in enumerate(axes) if axis in ("H", "Hkv")), 0)
-            for axes in (parents[0].axes, op.axes)
-        )
-        return "heads in front" if before > after == 1 else ""
+        in_front = {"H", "Hkv"} & {*op.axes[1:2]} & {*parents[0].axes[2:]}
+        return "heads in front" if in_front else ""
     if op.op in GROUPING:
         if _cuts_width(parents[0], op):
             return "split"
@@ -194,8 +191,8 @@ def _of_stream(op: Op, parents: list[Op], by_index: Mapping[int, Op]) -> str:
     """Whether it adds a branch to what the branch was made from, or turns pairs of columns."""
     if op.op == "cat" and len(parents) == 2:
         made = [by_index.get(p.parents[0], p) if p.op == "neg" else p for p in parents]
-        one = made[0].parents == made[1].parents and made[0].index != made[1].index
-        return "rotate" if one and [p.op for p in parents].count("neg") == 1 else ""
+        halves = made[0].parents == made[1].parents and made[0].index != made[1].index
+        return "rotate" if halves and [p.op for p in parents].count("neg") == 1 else ""
     if op.op not in ("add", "add_") or len(op.parents) != 2 or len(op.shape) < 3:
         return ""
     for one, other in (op.parents, op.parents[::-1]):
