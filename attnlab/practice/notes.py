@@ -8,6 +8,7 @@ import difflib
 import re
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 
 from attnlab.catalogue.places import bug_lines
@@ -28,7 +29,7 @@ PLACE = re.compile(
 FILE = re.compile(r"\w+\.py\b")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 # Before a name that may be a word of the text as well: `in forward`, `model.py forward`.
-LEADS = re.compile(r"(?:^|[`.]|\.py,?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
+LEADS = re.compile(r"(?:^|[`.]|\.py,?|\.py:[\d-]+[,:]?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
 # A note that takes the code for right accuses nothing: "no bug", "fine", "looks odd, is right".
 NO_HARM = r"(?:changes\ nothing|makes\ no\ difference|(?:does\ not|doesn't)\ (?:matter|hurt))\b"
 RIGHT_WORDS = r"(?:right|fine|correct|ok|okay|harmless|intended|on\ purpose)\b(?!\?)"
@@ -59,6 +60,9 @@ class NotePlace:
     first: int
     last: int
 
+    def touches(self, other: NotePlace) -> bool:
+        return self.file == other.file and other.first <= self.last and self.first <= other.last
+
     def __str__(self) -> str:
         return f"{self.file}:{self.first}" + (f"-{self.last}" if self.last > self.first else "")
 
@@ -68,8 +72,9 @@ class NoteReading:
     """What a note says. Whether it says the truth of a bug is for a person to judge."""
 
     places: tuple[NotePlace, ...]
-    bug: str  # the one it points at, else the decoy; "" for none
+    bug: str  # those it may mean in the function it names; else the one it points at, or a decoy
     outcome: str = ""  # RIGHT, REASON where something is said besides the place
+    outside: NotePlace | None = None  # what it speaks of by name, where its lines stand elsewhere
 
 
 def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> NoteReading:
@@ -78,16 +83,28 @@ def read_note(text: str, program: Program, ids: Sequence[str], files: Files) -> 
     said = FILE.sub("", PLACE.sub("", text)).strip()
     right = bool(TAKES_FOR_RIGHT.search(said))
     shared = {patch: len(words_about(program.patches[patch], text)) for patch in ids}
-    near = [
-        (program.patches[patch].decoy != right, not shared[patch], distance, -shared[patch], patch)
+    around = [
+        (place, patch, distance)
         for place in places
         for patch, distance in _patches_near(program, ids, files, place)
         if distance <= NEAR or shared[patch] >= WORDS
     ]
+    near = [
+        (program.patches[patch].decoy != right, not shared[patch], distance, -shared[patch], patch)
+        for _, patch, distance in around
+    ]
     *_, bug = min(near, default=("",))
+    spoken = min(1, shared.get(bug, 0))  # words: a bug that shares none is not meant
+    if bug and not right and not program.patches[bug].decoy:
+        inside = [p for at, p, gap in around if not gap and _is_in_definition(at, files)]
+        inside = [p for p in inside if not program.patches[p].decoy and shared[p] >= spoken]
+        bug = " ".join(dict.fromkeys((bug, *inside)))
+    names = _names(text, files)
+    apart = names and not any(p.touches(name) for name in names for p in places)
     several = len(re.findall(r"[^\W\d]{2,}", said)) >= WORDS
     outcome = RIGHT if right else REASON if several else ""
-    return NoteReading(places=places, bug=bug, outcome=outcome)
+    outside = names[0] if apart and places else None
+    return NoteReading(places=places, bug=bug, outcome=outcome, outside=outside)
 
 
 def note_places(text: str, program: Program, files: Files) -> tuple[NotePlace, ...]:
@@ -100,15 +117,26 @@ def note_places(text: str, program: Program, files: Files) -> tuple[NotePlace, .
         found.append(NotePlace(file=file, first=first, last=int(match["last"] or first)))
     if found:
         return tuple(found)
-    known = _definitions({file: text for file, text in files.items() if file in named})
+    return _names(text, {file: text for file, text in files.items() if file in named})[:1]
+
+
+def _names(text: str, files: Files) -> tuple[NotePlace, ...]:
+    """The classes and functions that a note names, where the name stands for one alone."""
+    known, found = _definitions(files), []
     for match in NAME.finditer(text):
         name, before, after = match[0], text[: match.start()], text[match.end() :]
         plain = name.islower() and "." not in name and "_" not in name
         if len(known.get(name, ())) == 1 and (
             not plain or LEADS.search(before) or after[:1] in ("(", "`")
         ):
-            return (known[name][0],)
-    return ()
+            found.append(known[name][0])
+    return tuple(found)
+
+
+def _is_in_definition(place: NotePlace, files: Files) -> bool:
+    """Whether one class or function holds all its lines; who names a whole file names no bug."""
+    spans = chain(*_definitions({place.file: files.get(place.file, "")}).values())
+    return any(s.first <= place.first and place.last <= s.last for s in spans)
 
 
 def source_line(place: NotePlace, files: Files) -> str:

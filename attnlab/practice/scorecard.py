@@ -61,7 +61,7 @@ def build_scorecard(
     in_time = _notes_in_time(interview)
     accusing = [event for event in in_time if event.outcome != RIGHT]
     places = {event: event.question or str(PLACE.findall(event.text)) for event in accusing}
-    slips = {at: e.text for e, at in places.items() if at != "[]" and e.bug not in bugs}
+    slips = {at: e.text for e, at in places.items() if at != "[]" and not e.is_about(bugs)}
     rating = rate(
         cards,
         right=report.outcome == "passed",
@@ -97,8 +97,8 @@ def build_scorecard(
             DecoyCard(
                 id=patch.id,
                 why=patch.why,
-                named=any(event.bug == patch.id for event in accusing),
-                cleared=any(e.bug == patch.id and e.outcome == RIGHT for e in in_time),
+                named=any(event.is_about([patch.id]) for event in accusing),
+                cleared=any(e.is_about([patch.id]) and e.outcome == RIGHT for e in in_time),
                 changed=patch.id in changes[DECOYS],
             )
             for patch in patches
@@ -140,15 +140,16 @@ def follow_ups(program: Program, interview: Interview) -> tuple[QuestionCard, ..
         for each in questions
     ]
     notes = filter(None, (_note_question(program, interview, bug) for bug in interview.bugs))
-    said: Any = {event.question: event.outcome for event in interview.of_kind("answer")}
+    said: Any = {(e.bug, e.question): e.outcome for e in interview.of_kind("answer")}
     return tuple(
-        replace(card, outcome=said.get(card.question, "open")) for card in (*notes, *cards)
+        replace(card, outcome=said.get((card.bug, card.question), "open"))
+        for card in (*notes, *cards)
     )
 
 
 def _note_question(program: Program, interview: Interview, bug: str) -> QuestionCard | None:
     """The notes at a bug that give a reason, to be judged by what is true of it."""
-    notes = [e for e in _notes_in_time(interview) if e.bug == bug and e.outcome == REASON]
+    notes = [e for e in _notes_in_time(interview) if e.is_about([bug]) and e.outcome == REASON]
     if not notes or program.patches[bug].decoy:
         return None
     quoted = " ".join(f'"{event.text}"' for event in notes)
@@ -158,7 +159,7 @@ def _note_question(program: Program, interview: Interview, bug: str) -> Question
 def _bug_card(program: Program, interview: Interview, bug: str, fixed: bool | None) -> BugCard:
     patch = program.patches[bug]
     found_gone = _times_gone(interview, bug)
-    pointing = [event for event in _notes_in_time(interview) if event.bug == bug]
+    pointing = [event for event in _notes_in_time(interview) if event.is_about([bug])]
     named = [event for event in pointing if event.outcome != RIGHT]
     questions = follow_ups(program, interview)
     reason: Any = next((card.outcome for card in questions if card.note and card.bug == bug), "")

@@ -1,5 +1,6 @@
 """What a person did while practising, and what became of an interview."""
 
+from collections.abc import Collection
 from itertools import takewhile
 from typing import Literal
 
@@ -26,7 +27,7 @@ class Event:
     kind: EventKind
     base: str  # the slug of the challenge or program
     at: float = 0.0  # seconds since 1970
-    bug: str = ""  # which it is about, where it is about one
+    bug: str = ""  # which it is about, where it is about one; a note may name several
     question: str = ""  # that was asked or answered; of a quiz, its kind of question
     outcome: str = ""
     seconds: float = 0.0  # since the interview began, or that it took
@@ -34,6 +35,9 @@ class Event:
     interview: int = 0  # its number; 0 for none
     text: str = ""  # what was typed, or JSON of what the kind has besides
     category: str = ""  # of the bug that a quiz asks about
+
+    def is_about(self, bugs: Collection[str]) -> bool:
+        return not set(bugs).isdisjoint(self.bug.split())
 
 
 @record

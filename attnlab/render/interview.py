@@ -153,10 +153,11 @@ class NotePage:
     right: bool  # it says that the code is right
     file: str
     late: bool  # everything was handed in right before
+    outside: str = ""  # what it speaks of by name, where its lines stand elsewhere
 
     def show(self, screen: Screen) -> None:
         code = [bool(line) and not line.startswith("#") for line in self.lines]
-        useful = any(code) and not self.late
+        useful = any(code) and not self.late and not self.outside
         mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
         screen.hang((f"{mark} ", style), f"noted: {self.text}")
         for place, line, is_code in zip(self.places, self.lines, code, strict=True):
@@ -172,6 +173,9 @@ class NotePage:
             )
         elif self.right:
             screen.hang("  ", "it takes the code there for right")
+        elif self.outside:
+            screen.hang("  ", f"it speaks of {self.outside}: is that the line that you mean?")
+            screen.do_next("attnlab interview note --drop N takes a note back; status numbers them")
 
     def document(self) -> Document:
         line = self.lines[0] if len(self.lines) == 1 else ""

@@ -50,6 +50,23 @@ def test_a_note_at_a_decoy_names_the_decoy_where_no_bug_is_near():
     assert read(f"{file}:{line} x").bug in ("odd-loss-layout", "no-zero-grad")
 
 
+def test_a_note_at_a_function_names_every_bug_in_it():
+    """Which of them it explains is for the person to tick; a range of a whole file names one."""
+    ids = ("mask-one-late", "softmax-over-queries")
+    given = compose(PROGRAM, ids)
+    text = "CausalSelfAttention lets the diagonal mask too little, and sums over queries"
+    assert set(read_note(text, PROGRAM, ids, given).bug.split()) == set(ids)
+    whole = f"model.py:1-{len(given['model.py'].splitlines())} hides too little"
+    assert len(read_note(whole, PROGRAM, ids, given).bug.split()) == 1
+
+
+def test_a_line_outside_the_function_that_a_note_names_is_asked_about():
+    """A mistyped number would name nothing, and nobody would say so before the end."""
+    assert str(read(f"model.py:{MASK + 60} CausalSelfAttention is late").outside).startswith("mod")
+    assert read(f"model.py:{MASK} CausalSelfAttention is late").outside is None
+    assert read("CausalSelfAttention is late").outside is None
+
+
 def test_lines_that_moved_are_followed():
     """With ten new lines above it, the number on the screen is meant; the old one is as good."""
     moved = GIVEN | {"model.py": "# new\n" * 10 + GIVEN["model.py"]}

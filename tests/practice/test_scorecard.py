@@ -71,7 +71,8 @@ def test_the_person_judges_what_a_note_says(ticked):
     (question,) = [card for card in card_after(*notes).follow_ups if card.note]
     assert "one late" in question.question
     assert question.answer == PROGRAM.patches["mask-one-late"].why
-    answer = Event(kind="answer", base=PROGRAM.slug, question=question.question, outcome=ticked)
+    answer = Event(kind="answer", base=PROGRAM.slug, bug=question.bug,
+                   question=question.question, outcome=ticked)  # fmt: skip
     (bug,) = card_after(*notes, *[answer] * bool(ticked)).bugs
     assert (bug.named, bug.named_at, bug.reason) == (ticked != "stayed", 5.0, ticked or "open")
 

@@ -70,6 +70,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
             right=reading.outcome == RIGHT,
             file=program.edit[-1],
             late=late,
+            outside=str(reading.outside or ""),
         ),
         json,
     )
