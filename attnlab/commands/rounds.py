@@ -146,6 +146,14 @@ def _interview_about(store: Progress, target: str) -> Interview | None:
     return interview if within else None
 
 
+def task_of_round(file: str) -> str:
+    """The challenge that the round going on asks for in this file; "" of any other file."""
+    with progress() as store:
+        interview = _interview_about(store, file)
+    tasks = enumerate(interview.tasks if interview else (), 1)
+    return {f"task{n}.py": task.id for n, task in tasks if task.is_file}.get(Path(file).name, "")
+
+
 def _count_bugs(ctx: typer.Context, interview: Interview) -> int:
     patches = interview_program(ctx, interview).patches
     return sum(not patches[bug].decoy for bug in interview.bugs)

@@ -75,15 +75,18 @@ class NamedTarget:
 
     @cached_property
     def chosen(self) -> Selection | None:
-        """The challenge of a slug or of a started file, also of a class in it; None for code of
-        one's own."""
+        """The challenge of a slug, of a started file or of a task of a round, also of a class in
+        it; None for code of one's own."""
+        from attnlab.commands.rounds import task_of_round
         from attnlab.target.source import marked_slug, read_source
 
         target = self.typed.target
         file = target if target.endswith(".py") else target.rpartition(":")[0]
         if file.endswith(".py"):
-            marked = Path(file).is_file() and marked_slug(read_source(Path(file)).text)
-            return select_file(self.ctx, file) if marked else None
+            if Path(file).is_file() and marked_slug(read_source(Path(file)).text):
+                return select_file(self.ctx, file)
+            task = task_of_round(file)
+            return select_file(self.ctx, task, file) if task else None
         plain = not (looks_like_path(target) or ":" in target or "." in target)
         return (
             select_file(self.ctx, target) if plain and names_challenge(self.ctx, target) else None

@@ -178,7 +178,8 @@ def draw_about(
             seen |= {part.category for part in parts}
             if not category or (parts[0].category or UNSAID[-1]) == category:
                 return parts
-    hint = did_you_mean(category, seen) or f"there are {', '.join(sorted(filter(None, seen)))}"
+    seen -= {category, ""}
+    hint = did_you_mean(category, seen) or f"there are {', '.join(sorted(seen))}"
     raise Refused(f"--about {category}: {kind.id} asks nothing about that", hint, "--about")
 
 

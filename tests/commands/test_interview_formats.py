@@ -70,6 +70,9 @@ def test_a_round_from_start_to_scorecard(shell, short):
     assert not price_of_triage(None, "elsewhere/task3.py")
     solution = load().find(slug).solution
     Path("interview-1/task3.py").write_text(Path(solution).read_text())
+    for command in ("trace", "walk"):  # built and fed as the task says
+        said = shell(command, "interview-1/task3.py")
+        assert (said.code, "inputs guessed" in said.err, slug in said.out) == (0, False, False)
     said = shell("interview", "submit", "--json")
     assert (said.code, said.json["outcome"], said.json["task"]) == (0, "right", None)
     assert "every task is done" in shell("interview", "answer", "a").err

@@ -64,6 +64,7 @@ def test_a_category_is_asked_about(shell, kind, about):
     assert [event.category for event in events()] == [about]
     said = shell("quiz", kind, "--about", "weather")
     assert (said.code, "asks nothing about that" in said.err) == (2, True)
+    assert "weather" not in said.err.partition("hint")[2]
 
 
 def test_flags_that_make_no_sense_are_refused(shell):
