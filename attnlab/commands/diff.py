@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -52,8 +53,10 @@ def command(
     from attnlab.target.revision import past_version
 
     target, typed = named.name, named.repeating(reference).typed
-    with past_version(reference) as (past, shown):
-        job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, shown)
+    with past_version(target) as (mine, named_mine), past_version(reference) as (past, shown):
+        typed = replace(typed, target=mine)
+        names = named_mine, shown
+        job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names)
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
         report = run_job(job)
     diff = _diff(report)

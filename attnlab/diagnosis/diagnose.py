@@ -5,12 +5,13 @@ capture -> Pairing -> Search -> Diagnosis
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from torch import Tensor
 
 from attnlab.diagnosis.explain import describe, line_text, step_name
+from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
 from attnlab.diagnosis.loaded import misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
@@ -47,6 +48,8 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
             message=told,
             steps=steps(Pairing(start, draw.theirs)),
         )
+    if error is None:
+        told = _other_shape(start.result, draw.theirs.result)
     found = find_repairs(draw.mine, draw.theirs, start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
@@ -61,7 +64,7 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
     return DiffReport(
         outcome="different",
         max_error=error or 0.0,
-        message=told if error is not None else _other_shape(start.result, draw.theirs.result),
+        message="; ".join(filter(None, (told, _others(found.first, named)))),
         steps=steps(found.first),
         diagnosis=named,
         runs=found.runs,
@@ -80,6 +83,30 @@ def _named(
     for each in (_upstream(d, found.first, sources) for d in told):
         first.setdefault((each.file, each.line, each.relation), each)
     return tuple(first.values())
+
+
+def _others(pairing: Pairing, named: Sequence[Diagnosis]) -> str:
+    """The lines that do what the reference does to the same right values, with another result, but
+    are not named: what is repaired after them hides them."""
+    steps = (i for i in pairing.sources if _has_counterpart(pairing, i))
+    lines = {pairing.mine.values[i].line for i in steps}
+    left = sorted(n for n in lines if not any(d.line <= n <= d.end_line for d in named))
+    if not named or not left:
+        return ""
+    noun, verb = ("lines", "differ") if len(left) > 1 else ("line", "differs")
+    said = " and ".join(filter(None, (", ".join(map(str, left[:-1])), str(left[-1]))))
+    return f"{noun} {said} {verb} from the reference too, with the right inputs"
+
+
+def _has_counterpart(pairing: Pairing, index: int) -> bool:
+    made, taken = pairing.mine.values[index], pairing.input_classes(index)
+    others = ((i, pairing.theirs.values[i]) for i in pairing.unclaimed)
+    return any(
+        same_family(made.op, v.op)
+        and v.numbers.shape == made.numbers.shape
+        and pairing.their_input_classes(i) == taken
+        for i, v in others
+    )
 
 
 def _other_shape(mine: Tensor, theirs: Tensor) -> str:

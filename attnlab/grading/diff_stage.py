@@ -38,6 +38,10 @@ MAPPED = (
     "--weights FILE says how they go, as in a TOML file with [weights] and lines such as "
     '"qkv.weight" = "cat(q.weight, k.weight, v.weight)"'
 )
+NARROW = (
+    "values are compared in float64: a line that names float32 or half meets float64 there; "
+    ".to(x.dtype) in place of .float() follows what comes in"
+)
 NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
@@ -59,7 +63,10 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
             probe.equip()
             report = _compare_at(probe, job, sizes)
         except Raised as error:
-            return DiffReport(outcome="crashed", message=f"{error.file}:{error.line}: {error}")
+            says = f"{error.file}:{error.line}: {error}"
+            if "dtype" in says:  # of ours: it may well run in its own
+                return DiffReport(outcome="cannot-compare", message=says, hint=NARROW)
+            return DiffReport(outcome="crashed", message=says)
         except (BadReference, CannotTell, UnexpectedOutput, TypeError) as error:
             return DiffReport(outcome="cannot-compare", message=str(error))
         if report.outcome != "same":

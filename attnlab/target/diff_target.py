@@ -24,16 +24,21 @@ CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 
 
 def diff_job(
-    typed: TraceCommand, reference: str, limits: Limits, weights: str = "", shown: str = ""
+    typed: TraceCommand,
+    reference: str,
+    limits: Limits,
+    weights: str = "",
+    shown: tuple[str, str] = ("", ""),
 ) -> Job:
-    """The job that compares a user's own code with a reference, whose file messages call `shown`;
-    `weights` is a file that maps theirs. Raises `Refused`."""
+    """The job that compares a user's own code with a reference; `shown` is what messages call the
+    files of both, `weights` a file that maps theirs. Raises `Refused`."""
     job = own_job(typed, limits=limits)
+    job = replace(job, candidate=replace(job.candidate, file=shown[0] or job.candidate.file))
     if job.contract is None or job.candidate.name is None:
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
     contract = job.contract
-    found, own, target = _reference(reference, job.candidate.name, shown)
+    found, own, target = _reference(reference, job.candidate.name, shown[1])
     names = _names(contract, found, reference, typed)
     says = ""
     if isinstance(found, Code) and own and (own.module or "").startswith("torch.nn"):

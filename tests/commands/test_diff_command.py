@@ -52,13 +52,15 @@ def commit_all():
 
 
 def test_a_past_version_of_the_file_is_a_reference(files):
-    """What git has of it, under the name that was typed."""
+    """Or what is compared: what git has of it, under the name that was typed."""
     Path("mine.py").write_text(RIGHT)
     commit_all()
     Path("mine.py").write_text(WRONG)
     said = files("diff", "mine.py", "mine.py@HEAD")
     assert said.code == 1
     assert "mine.py@HEAD:35" in said.out
+    turned = files("diff", "mine.py@HEAD", "mine.py").out
+    assert "mine.py@HEAD:35  scores = q @ k.transpose(-2, -1) / math.sqrt" in turned
 
 
 @pytest.mark.parametrize("past", ["net/attention.py@HEAD", "net.attention:{0}@HEAD"])

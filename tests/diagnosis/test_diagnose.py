@@ -275,3 +275,15 @@ def test_a_guess_says_how_a_line_is_wrong_that_the_reference_does_not_have(
     mine = shipped_text(challenge)
     (named,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
     assert (named.line, named.relation, named.confirmed) == (line_of(mine, line), relation, False)
+
+
+def test_lines_that_a_later_repair_hides_are_said():
+    """Three faults in a row: those that are not named are no secret, and not called wrong."""
+    mine = RIGHT.replace("/ math.sqrt(self.head_dim)", "/ self.head_dim")
+    mine = mine.replace(".tril()", ".triu()").replace(
+        ".transpose(1, 2).reshape(b, s, d)", ".reshape(b, s, d)"
+    )
+    found = diff(mine)
+    shown = [str(d.line) for d in found.diagnosis]
+    for part in ("/ self.head_dim", ".triu()", ".reshape(b, s, d)"):
+        assert str(line_of(mine, part)) in [*shown, *found.message.replace(",", "").split()]
