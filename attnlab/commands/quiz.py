@@ -3,6 +3,7 @@ from __future__ import annotations
 import itertools
 import sys
 import time
+from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
@@ -22,6 +23,7 @@ PLACE = 68
 LONG = ("tests", "explain", "lines")  # longer than two minutes, or ticked: if asked for
 DUE = "due"  # of --about: what is due again, unsaid
 NUMBERS = 10**6  # seeds that are drawn
+LATELY = 12  # bases that were asked about, which others are drawn before
 RUNS = 300  # traces and runs that are kept for later questions
 
 
@@ -91,14 +93,22 @@ def command(
             parts, number = _find_parts(ctx, kind, runner)
             return emit(QuestionPage(question=parts[number - 1].question), json)
         first = random.randrange(NUMBERS) if number is None else number
-        drawn = (_draw_due if about == DUE else _draw)(ctx, kind, about, first, runner)
+        lately = _asked_lately() if number is None else deque(maxlen=0)
+        drawn = (_draw_due if about == DUE else _draw)(ctx, kind, about, first, runner, lately)
         if not asks:
             return emit(QuestionPage(question=next(drawn)[0].question), json)
         return _sit(itertools.islice(drawn, most or 1 if most or seed else None), kind)
 
 
+def _asked_lately() -> deque[str]:
+    """Of what the last questions were made."""
+    with progress() as store:
+        asked = [event.base for event in store.events() if event.kind == "quiz" and event.base]
+    return deque(asked, maxlen=LATELY)
+
+
 def _draw(
-    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner
+    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner, lately: deque[str]
 ) -> Iterator[Sequence[Part]]:
     """Questions of a kind, or of all short ones in turn."""
     from attnlab.questions.base import draw_about, find_kind, kinds
@@ -106,11 +116,13 @@ def _draw(
     mixed = [each for each in kinds().values() if each.id not in LONG]
     chosen = [find_kind(kind)] if kind else mixed
     for seed in itertools.count(first):
-        yield draw_about(about, chosen[seed % len(chosen)], seed, catalogue(ctx), runner)
+        parts = draw_about(about, chosen[seed % len(chosen)], seed, catalogue(ctx), runner, lately)
+        lately.append(parts[0].base)
+        yield parts
 
 
 def _draw_due(
-    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner
+    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner, lately: deque[str]
 ) -> Iterator[Sequence[Part]]:
     """A question for each card of the kind that is due."""
     from attnlab.commands.review import due_now
@@ -124,7 +136,10 @@ def _draw_due(
         hint = f"attnlab quiz {kind}".strip() + " asks anything"
         raise Refused(f"no {kind} question is due".replace("  ", " "), hint, f"--about {about}")
     for seed, card in enumerate(due, first):
-        yield draw_about(card.category, find_kind(card.kind), seed, catalogue(ctx), runner)
+        found = find_kind(card.kind)
+        parts = draw_about(card.category, found, seed, catalogue(ctx), runner, lately)
+        lately.append(parts[0].base)
+        yield parts
 
 
 def _judge(ctx: typer.Context, answer: str, runner: Runner, json: bool, measure: bool) -> int:

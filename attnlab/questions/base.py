@@ -34,6 +34,7 @@ from attnlab.suggest import did_you_mean
 R = TypeVar("R")
 UNSAID = ("clean", "decoy", "other")  # of questions about code that has no bug by itself
 SEARCHED = 300  # seeds among which one is looked for about a category
+WAITS = 20  # seeds at most that are passed over
 TRIES = 60  # pieces of material that may not fit before it is our own fault
 LETTERS = "abcdefghijklmnop"
 SEEDS = 10**9
@@ -163,14 +164,21 @@ def asked(prompt: str, expects: str) -> Question:
 
 
 def draw_about(
-    category: str, kind: Kind, seed: int, catalogue: Catalogue, runner: Runner
+    category: str,
+    kind: Kind,
+    seed: int,
+    catalogue: Catalogue,
+    runner: Runner,
+    lately: Sequence[str] = (),
 ) -> list[Part]:
-    """The first question from this seed on that is about such bugs; any where none is named.
-    Raises `Refused` where there is none."""
+    """The first question from this seed on that is about such bugs; any where none is named. Code
+    of what was asked about `lately` waits for a while. Raises `Refused` where there is none."""
     material, seen = Material(catalogue), set[str]()
     unsaid = category in (*UNSAID, kind.id)  # only the question says so, not what it is made of
-    for number in range(seed, seed + (SEARCHED if category else 1)):
+    for number in range(seed, seed + (SEARCHED if category else WAITS + 1)):
         piece = material.draw(kind.material, random.Random(f"{kind.id} {number}"))
+        if getattr(piece, "base", "") in lately and number < seed + WAITS:
+            continue
         first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not
         seen.add(first)
         if first == category or not category or unsaid:

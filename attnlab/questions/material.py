@@ -220,18 +220,19 @@ class Excerpt(NamedTuple):
         return self.first + self.text.count("\n")
 
 
-def excerpt(text: str, line: int, longest: int = LONGEST) -> Excerpt:
-    """The smallest whole class or function around a line that is not too long; what is longer is
-    cut around the line."""
+def excerpt(text: str, line: int, longest: int = LONGEST, until: int = 0) -> Excerpt:
+    """The smallest whole class or function around a line, or around those until another one, that
+    is not too long; what is longer is cut around them."""
     lines = text.splitlines()
     spans = sorted(_definitions(text), key=lambda span: span[0] - span[1])  # the longest first
-    around = [(a, b) for a, b in spans if a <= line <= b]
+    around = [(a, b) for a, b in spans if a <= line and max(line, until) <= b]
     fitting = [(a, b) for a, b in around if b - a < longest]
     if fitting:
         first, last = _with_neighbours(fitting[0], spans, longest)
     else:
         low, high = around[-1] if around else (1, len(lines))
-        first = max(low, min(line - longest // 2, high - longest + 1))
+        middle = (line + max(line, until)) // 2
+        first = max(low, min(middle - longest // 2, high - longest + 1))
         last = min(high, first + longest - 1)
     return Excerpt(first, "\n".join(lines[first - 1 : last]))
 

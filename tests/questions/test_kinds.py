@@ -14,6 +14,7 @@ from attnlab.errors import Refused
 from attnlab.questions import effects
 from attnlab.questions.base import (
     Runner,
+    draw_about,
     draw_parts,
     find_kind,
     find_measurement,
@@ -23,7 +24,7 @@ from attnlab.questions.base import (
 )
 from attnlab.questions.kinds import effect, incident, lines, numbers, shapes, spot, why
 from attnlab.questions.kinds.incident import evidence_job
-from attnlab.questions.material import Excerpt, Material, Patched
+from attnlab.questions.material import Excerpt, Material, Patched, excerpt, read_pieces
 from attnlab.questions.walk import texts
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import ProgramReport, TrainingRun
@@ -400,3 +401,32 @@ def test_an_incident_without_a_symptom_says_what_the_run_showed(char_gpt):
         "The loss goes from 3.000 to 0.500 in 2 steps. Without the bug it ends at 0.250. "
         'Without it the sample is "a song". What is the cause?'
     )
+
+
+def test_all_lines_that_a_verdict_depends_on_are_shown():
+    """A decoy in two places is right for both of them together."""
+    folder = next(f for f in load().folders if f.name == "long-context-rope")
+    decoy = next(one for one in Material(load()).of(folder, "patched") if one.decoy)
+    (part,) = spot.draw(decoy, random.Random(0), Runner(refuse, refuse))
+    for line in spot.wrong_lines(decoy):
+        assert decoy.text.splitlines()[line - 1] in part.question.code
+
+
+def test_code_that_was_asked_about_waits():
+    """Until nothing else is found among the next seeds."""
+    kind, nothing = find_kind("spot"), Runner(refuse, refuse)
+    base = draw_about("", kind, 3, load(), nothing)[0].base
+    assert draw_about("", kind, 3, load(), nothing, [base])[0].base != base
+    everything = [one.base for one in Material(load()).all("patched")]
+    assert draw_about("", kind, 3, load(), nothing, everything)
+
+
+def test_a_line_of_shapes_names_the_arguments_of_its_own_function(runner):
+    """Not those of the module that calls it, which are told beside."""
+    folder = next(f for f in load().folders if f.name == "shifted-norms")
+    piece = read_pieces(folder)[0]
+    line = next(n for n, text in enumerate(piece.text.splitlines(), 1) if "self.norm(x)" in text)
+    here = excerpt(piece.text, line)
+    said = shapes.shown(piece, here, line, shapes.run(piece, 0, runner))["log"]
+    assert said[0].endswith("forward gets x")
+    assert said[1].startswith("PortedModel is called with tokens (B S), ")

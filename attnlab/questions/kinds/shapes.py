@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
 from attnlab.questions.material import Excerpt, Piece, excerpt, tree_of
+from attnlab.records import Input
 from attnlab.records.trace import Op, Trace
 from attnlab.sizes import Sizes, UnknownSize, measure
 
@@ -84,9 +85,49 @@ def ask_shape(line: Line, runs: Sequence[Run]) -> Part:
 
 def shown(piece: Piece, here: Excerpt, line: int | None, first: Run) -> dict[str, Any]:
     """The fields of a question about a part of the code, one line of it marked."""
-    fed = (f"{each.name} ({' '.join(each.axes)})" for each in piece.contract.inputs)
-    log = (f"forward gets {', '.join(fed)}",)
+    log = tuple(_arguments(piece, line or here.first))
     return {**here.code(Path(piece.code.file).name, line), "sizes": first.sizes, "log": log}
+
+
+def _arguments(piece: Piece, line: int) -> Iterator[str]:
+    """What the function with the line is called with, and what is known of the module's inputs."""
+    entry, inputs = _entry(piece), piece.contract.inputs
+    around = [
+        node
+        for node in ast.walk(tree_of(piece.text))  # the outer ones first
+        if isinstance(node, (ast.ClassDef, ast.FunctionDef))
+        and node.lineno <= line <= (node.end_lineno or 0)
+    ]
+    own = around[-1] if around else None
+    if isinstance(own, ast.FunctionDef) and own is not entry:
+        names = ", ".join(name for name in _names(own) if name != "self")
+        yield f"{'.'.join(node.name for node in around)} gets {names or 'no argument'}"
+    fed = [each for each in inputs if entry and each.argument in _names(entry)] or inputs
+    kept = [each for each in inputs if each not in fed]
+    yield f"{piece.code.name or 'the module'} is called with {_with_axes(fed)}"
+    if kept:
+        yield f"its parameters are {_with_axes(kept)}"
+
+
+def _with_axes(inputs: Iterable[Input]) -> str:
+    return ", ".join(f"{each.name} ({' '.join(each.axes)})" for each in inputs)
+
+
+def _names(function: ast.FunctionDef) -> list[str]:
+    given = function.args
+    return [each.arg for each in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
+
+
+def _entry(piece: Piece) -> ast.FunctionDef | None:
+    """The function that a call of the class or function runs, where the file has it."""
+    for node in tree_of(piece.text).body:
+        match node:
+            case ast.FunctionDef(name=name) if name == piece.code.name:
+                return node
+            case ast.ClassDef(name=name, body=body) if name == piece.code.name:
+                methods = (each for each in body if isinstance(each, ast.FunctionDef))
+                return next((each for each in methods if each.name == "forward"), None)
+    return None
 
 
 # ---------------------------------------------------------------- which lines

@@ -40,13 +40,14 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if one.id and not wrong:
         return None
     place = min(wrong) if wrong else dice.choice(_body_lines(one.text))
-    shown = excerpt(one.text, place)
-    inside = {n for n in wrong if shown.first <= n <= shown.last}
+    shown = excerpt(one.text, place, until=max(wrong, default=0))
+    if not all(shown.first <= n <= shown.last for n in wrong):
+        return None  # who sees one of two changes alone cannot tell whether it is wrong
     material = {"base": one.base, "bug": one.id, "category": one.category or "clean"}
     first = Part(
         question=asked("Which line is wrong, if one is?", NUMBER),
-        right="nothing is wrong" if one.is_right else _name_lines(inside, one.text),
-        judge=lambda typed: judge_line(typed, set() if one.is_right else inside, shown),
+        right="nothing is wrong" if one.is_right else _name_lines(wrong, one.text),
+        judge=lambda typed: judge_line(typed, set() if one.is_right else wrong, shown),
         why=one.why or "Nothing was changed in it.",
     )
     parts = [first]
