@@ -272,7 +272,7 @@ they were made of and beside right files in another style. A line counts within 
 relation where it is more than "other". "Confirmed, wrong line" are items with a line that is called
 confirmed and is neither the change nor beside it; "confirmed, wrong lines" those where what is
 shown from that line on, as a backward, does not hold the change either. Of {many} items, {chosen},
-the first {measured} were measured; {left} of these crash, cannot be compared or give equal outputs,
+{measured} were measured; {left} of these crash, cannot be compared or give equal outputs,
 and are left out. On the same structure the two files differ in a few lines only, and only such
 lines are named there; what the values alone tell is seen in the other style. "All other styles" is
 what the diagnoses beside each of them agree on, as `attnlab grade --reveal` has it.
@@ -309,6 +309,7 @@ def main() -> None:
     if chosen.write:
         text = PAGE.format(
             per_file=chosen.per_file,
+            every=chosen.every,
             left=sum(r.fate == "left out" for r in results),
             measured=len(results),
             chosen=f"each {chosen.every}th of the catalogue"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from attnlab.diagnosis.lines import loading_line
+from attnlab.diagnosis.lines import loading_line, nearest_difference
 from attnlab.diagnosis.pairing import Pairing, Side, equal
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.relations import Relation, relate
@@ -34,9 +34,11 @@ def misloaded(pairing: Pairing, sizes: Mapping[str, int], sources: Sources) -> I
         swapped = next((n for n in wrong if theirs[n] in pairing.matches[mine[name]]), "")
         if swapped and swapped != name:
             relation = Relation("exchanged", f"what belongs into `{swapped}`")
-        for file, text in sources.mine.items():
+        for file, text in sources.mine.items():  # of two alike files only what differs is named
             line = loading_line(text, name)
-            if line and file:
+            others = sources.theirs.values() or [text]
+            near = {nearest_difference(text, other, line) or line for other in others}
+            if line and file and line in near and _is_at_fault(pairing, mine[name], line):
                 yield Diagnosis(
                     file=file,
                     line=line,
@@ -49,6 +51,12 @@ def misloaded(pairing: Pairing, sizes: Mapping[str, int], sources: Sources) -> I
                     confirmed=False,
                 )
                 break
+
+
+def _is_at_fault(pairing: Pairing, weight: int, line: int) -> bool:
+    """Whether what the line fills in was right before it: else an earlier step is wrong."""
+    made = (pairing.mine.values[i] for i in pairing.mine.ancestors(weight) & {*pairing.wrong})
+    return all(v.call < 0 or line in (v.line, *v.callers) for v in made)
 
 
 def _loaded(side: Side) -> dict[str, int]:
