@@ -111,12 +111,12 @@ def _draw(
     ctx: typer.Context, kind: str, about: str, first: int, runner: Runner, lately: deque[str]
 ) -> Iterator[Sequence[Part]]:
     """Questions of a kind, or of all short ones in turn."""
-    from attnlab.questions.base import draw_about, find_kind, kinds
+    from attnlab.questions.base import draw_about, find_kind, kind_names
 
-    mixed = [each for each in kinds().values() if each.id not in LONG]
-    chosen = [find_kind(kind)] if kind else mixed
+    names = [kind] if kind else [name for name in kind_names() if name not in LONG]
     for seed in itertools.count(first):
-        parts = draw_about(about, chosen[seed % len(chosen)], seed, catalogue(ctx), runner, lately)
+        drawn = find_kind(names[seed % len(names)])
+        parts = draw_about(about, drawn, seed, catalogue(ctx), runner, lately)
         lately.append(parts[0].base)
         yield parts
 
@@ -128,9 +128,9 @@ def _draw_due(
     from attnlab.commands.review import due_now
     from attnlab.commands.stats import answers
     from attnlab.errors import Refused
-    from attnlab.questions.base import draw_about, find_kind, kinds
+    from attnlab.questions.base import draw_about, find_kind, kind_names
 
-    asked = [find_kind(kind).id] if kind else kinds()
+    asked = [find_kind(kind).id] if kind else kind_names()
     due = [card for card in due_now(answers(ctx)) if card.kind in asked]
     if not due:
         hint = f"attnlab quiz {kind}".strip() + " asks anything"

@@ -113,32 +113,29 @@ class Kind:
     draw: Callable[[Any, random.Random, Runner], Sequence[Part] | None]  # None: it does not fit
 
 
-@cache
-def kinds() -> dict[str, Kind]:
-    """All kinds by their names."""
+def kind_names() -> list[str]:
+    """The names of all kinds, which are those of their files."""
     import attnlab.questions.kinds as folder
 
-    names = sorted(found.name for found in pkgutil.iter_modules(folder.__path__))
-    modules = {n: importlib.import_module(f"{folder.__name__}.{n}") for n in names}
-    return {
-        name: Kind(
-            id=name,
-            title=(module.__doc__ or "").partition("\n")[0].rstrip("."),
-            text=(module.__doc__ or "").strip(),
-            material=module.MATERIAL,
-            draw=module.draw,
-        )
-        for name, module in modules.items()
-    }
+    return sorted(found.name for found in pkgutil.iter_modules(folder.__path__))
 
 
+def kinds() -> dict[str, Kind]:
+    """All kinds by their names."""
+    return {name: find_kind(name) for name in kind_names()}
+
+
+@cache
 def find_kind(name: str) -> Kind:
-    """The kind of that name; raises `Refused` where there is none."""
-    known = kinds()
-    if name in known:
-        return known[name]
-    hint = did_you_mean(name, known) or f"there are {', '.join(known)}"
-    raise Refused(f'no kind of question is called "{name}"', hint)
+    """The kind of that name, without importing the others; raises `Refused` where there is none."""
+    names = kind_names()
+    if name not in names:
+        hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
+        raise Refused(f'no kind of question is called "{name}"', hint)
+    module = importlib.import_module(f"attnlab.questions.kinds.{name}")
+    text = (module.__doc__ or "").strip()
+    title = text.partition("\n")[0].rstrip(".")
+    return Kind(id=name, title=title, text=text, material=module.MATERIAL, draw=module.draw)
 
 
 def draw_parts(kind: Kind, seed: int, catalogue: Catalogue, runner: Runner) -> list[Part]:
