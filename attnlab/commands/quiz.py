@@ -91,6 +91,8 @@ def command(
             return _judge(ctx, answer or ask, runner, json, measure=bool(ask))
         if "." in kind:
             parts, number = _find_parts(ctx, kind, runner)
+            if asks and number == 1:
+                return _sit(iter([parts]), kind.partition(".")[0])
             return emit(QuestionPage(question=parts[number - 1].question), json)
         first = random.randrange(NUMBERS) if number is None else number
         lately = _asked_lately() if number is None else deque(maxlen=0)

@@ -8,7 +8,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, emit, progress
 
 if TYPE_CHECKING:
-    from attnlab.records.practice import Answer, KeptProgress
+    from attnlab.records.practice import Answer, CategoryStats, KeptProgress
 
 PLACE = 72
 LARGEST = 64 << 20  # bytes of a file that is imported
@@ -48,6 +48,13 @@ def answers(ctx: typer.Context) -> list[Answer]:
         events, interviews = store.events(), all_interviews(store)
     categories = {c.slug: c.category or c.topic for c in catalogue(ctx).challenges}
     return all_answers(events, categories, past_scorecards(ctx, interviews))
+
+
+def weakest(ctx: typer.Context) -> CategoryStats | None:
+    """The kind of bug to practise, as stats and plan have it."""
+    from attnlab.practice.answers import build_stats
+
+    return build_stats(answers(ctx)).weakest
 
 
 def _export(to: str) -> int:

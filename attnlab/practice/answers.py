@@ -116,12 +116,12 @@ def _by(pairs: Sequence[tuple[str, Answer]]) -> tuple[CategoryStats, ...]:
 
 
 def _row(name: str, answers: Sequence[Answer]) -> CategoryStats:
-    times = sorted(answer.seconds for answer in answers if answer.seconds)
+    times = sorted(answer.seconds for answer in answers if answer.seconds) or [0.0]
     return CategoryStats(
         name=name,
         answers=len(answers),
         right=sum(answer.right for answer in answers),
-        median_seconds=times[len(times) // 2] if times else 0.0,
+        median_seconds=(times[len(times) // 2] + times[(len(times) - 1) // 2]) / 2,
         lately=tuple(answer.right for answer in answers[-LATELY:]),
         earlier=tuple(answer.right for answer in answers[:-LATELY]),
     )

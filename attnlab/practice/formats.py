@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import tomllib
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -42,12 +42,16 @@ def formats() -> dict[str, Format]:
     }
 
 
-def draw_tasks(chosen: Format, seed: int, challenges: Sequence[Challenge]) -> list[RoundTask]:
-    """The tasks of a round, the same for the same seed. Files to write come as a ladder: each asks
-    for what is asked next after the one before."""
+def draw_tasks(
+    chosen: Format, seed: int, challenges: Sequence[Challenge], known: Collection[str] = ()
+) -> list[RoundTask]:
+    """The tasks of a round, the same for the same seed and `known` slugs, whose files come only
+    where no others are left. Files to write come as a ladder: each asks for what is asked next
+    after the one before."""
     dice, found = random.Random(f"{chosen.title} {seed}"), list[RoundTask]()
-    rungs = iter(_ladder(chosen.tasks.count("implement"), challenges, dice))
+    rungs = iter(_ladder(chosen.tasks.count("implement"), challenges, dice, known))
     bugs = [c for c in challenges if c.kind == "debug" and c.level <= EASY and not c.bugs]
+    bugs = [c for c in bugs if c.slug not in known] or bugs
     for kind in chosen.tasks:
         if kind in WRITTEN:
             one = next(rungs, None) if kind == "implement" else dice.choice(bugs or [None])
@@ -61,9 +65,9 @@ def draw_tasks(chosen: Format, seed: int, challenges: Sequence[Challenge]) -> li
 
 
 def _ladder(
-    count: int, challenges: Sequence[Challenge], dice: random.Random
+    count: int, challenges: Sequence[Challenge], dice: random.Random, solved: Collection[str]
 ) -> Sequence[Challenge]:
-    """So many files to write, as far as one follows the other."""
+    """So many files to write, as far as one follows the other; few of them solved."""
     known = {c.name: c for c in challenges if c.kind == "implement"}
     ladders = []
     for first in known.values():
@@ -72,7 +76,10 @@ def _ladder(
             ladder.append(following)
         ladders.append(ladder[:count])
     longest = max(map(len, ladders), default=0)
-    return dice.choice([one for one in ladders if len(one) == longest] or [[]])
+    ladders = [one for one in ladders if len(one) == longest]
+    old = [sum(c.slug in solved for c in ladder) for ladder in ladders]
+    fresh = [one for one, count in zip(ladders, old, strict=True) if count == min(old)]
+    return dice.choice(fresh or [[]])
 
 
 def with_bugs(tasks: Sequence[RoundTask], category: Callable[[str], str]) -> list[RoundTask]:
@@ -105,6 +112,7 @@ def task_cards(interview: Interview) -> tuple[TaskCard, ...]:
             verdicts=tuple(verdict for _, verdict in mine),
             category=mine[0][0].category if mine else "",
             hints=hints.count(str(number)),
+            fixed=any(v.outcome == "right" for _, v in mine) if task.kind == "fix" else None,
         )
         cards.append(card)
     return tuple(cards)

@@ -23,7 +23,7 @@ def rate(
     demands = {
         "partial": {"half of the bugs found": 2 * sum(bug.found for bug in bugs) >= count},
         "solid": {
-            "three of four bugs fixed": 4 * fixed >= 3 * count,
+            "three quarters of the bugs fixed": 4 * fixed >= 3 * count,
             "nothing broken by a fix": clean,
             "handed in in time": not late,
             "no more hints and triages than bugs": hints <= count,
@@ -43,9 +43,12 @@ def rate_tasks(tasks: Sequence[TaskCard], *, late: bool) -> Rating:
     points, count = sum(task.points for task in tasks), len(tasks)
     demands = {
         "partial": {"half of the points": 2 * points >= count},
-        "solid": {"three of four points": 4 * points >= 3 * count, "done in time": not late},
+        "solid": {
+            "three quarters of the points": 4 * points >= 3 * count,
+            "done in time": not late,
+        },
         "strong": {
-            "nine of ten points": 10 * points >= 9 * count,
+            "nine tenths of the points": 10 * points >= 9 * count,
             "no task wrong or left out": all(t.outcome in ("right", "partly") for t in tasks),
             "no hint": not any(task.hints for task in tasks),
         },

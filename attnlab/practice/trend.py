@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.records.practice import (
     BugCard,
+    CategoryStats,
     CategoryTrend,
     RoundCard,
     RoundSummary,
@@ -18,8 +19,9 @@ ROUNDS = 5
 LATELY = 4  # bugs of a category by which it is called weak
 
 
-def build_trend(found: Sequence[RoundCard]) -> Trend:
-    """`found` are the cards of all interviews that ended. A task about a kind of bug counts as a
+def build_trend(found: Sequence[RoundCard], weakest: CategoryStats | None = None) -> Trend:
+    """`found` are the cards of all interviews that ended; `weakest` is that of all answers, so that
+    stats, plan and scorecards say the same. A task about a kind of bug counts as a
     bug does; of a question it is not told whether anything was fixed or named."""
     by_category: dict[str, list[BugCard | TaskCard]] = {}
     cards = sorted(found, key=lambda card: card.number)
@@ -27,11 +29,10 @@ def build_trend(found: Sequence[RoundCard]) -> Trend:
         if bug.category in CATEGORIES:
             by_category.setdefault(bug.category, []).append(bug)
     weakest_first = sorted(by_category, key=lambda category: _strength(by_category[category]))
-    weakest = weakest_first[0] if weakest_first else ""
     return Trend(
         rounds=tuple(summarize(card) for card in cards[-ROUNDS:]),
         categories=tuple(_category(category, by_category[category]) for category in weakest_first),
-        weakest=weakest if weakest and _strength(by_category[weakest])[:2] < (1.0, 1.0) else "",
+        weakest=weakest.name if weakest else "",
     )
 
 
@@ -48,6 +49,8 @@ def _strength(bugs: Sequence[BugCard | TaskCard]) -> tuple[float, float, float, 
 def _category(category: str, bugs: Sequence[BugCard | TaskCard]) -> CategoryTrend:
     return CategoryTrend(
         category=category,
+        to_fix=sum(bug.fixed is not None or not isinstance(bug, TaskCard) for bug in bugs),
+        to_name=sum(not isinstance(bug, TaskCard) for bug in bugs),
         bugs=len(bugs),
         found=sum(bug.found for bug in bugs),
         fixed=sum(bool(bug.fixed) for bug in bugs),

@@ -382,6 +382,8 @@ class CategoryTrend:
     fixed: int
     named: int
     lately: tuple[bool, ...]  # whether each of the last ones was found, the newest last
+    to_fix: int = 0  # of them; a question asks for no fix
+    to_name: int = 0
 
 
 @record
@@ -428,8 +430,8 @@ class CategoryStats:
 
     @property
     def trend(self) -> Literal["", "better", "worse", "same"]:
-        """How the last ones compare with those before; "" where there are none."""
-        if not self.earlier:
+        """How the last ones compare with those before; "" where those are fewer."""
+        if len(self.earlier) < len(self.lately):
             return ""
         before = sum(self.earlier) / len(self.earlier)
         if self.lately_share == before:

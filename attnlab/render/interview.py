@@ -291,5 +291,5 @@ def _time_that_counts(interview: Interview) -> str:
         return "the time that counts is that of the first grade or submit that passes"
     at = clock_of(counted.seconds)
     if counted.outcome == "passed":
-        return f"it passed at {at}, which is the time that counts, unless you hand in a wrong one"
+        return f"it passed at {at}: that time counts, unless a later hand-in fails"
     return f"handed in at {at}, which counts until a grade or submit passes"

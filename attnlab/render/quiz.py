@@ -23,7 +23,7 @@ class QuestionPage:
     def show(self, screen: Screen) -> None:
         show_question(self.question, screen)
         answer = f"attnlab quiz --answer {self.question.id}=ANSWER"
-        screen.do_next(f"{answer} judges an answer; at a terminal quiz asks for it")
+        screen.do_next(f"{answer} judges an answer")
 
     def document(self) -> Document:
         names = ("id", "kind", "seed", "prompt", "code", "choices")

@@ -132,11 +132,11 @@ def show_said(cards: Sequence[QuestionCard], screen: Screen) -> None:
     notes = [card.outcome for card in cards if card.note]
     answers = [card.outcome for card in cards if not card.note]
     left = [*notes, *answers].count("open")
-    counts = [f"you ticked {answers.count('said')} of {plural(len(answers), 'answer')}"]
+    counts = [f"you said {answers.count('said')} of {plural(len(answers), 'answer')}"]
     if notes:
-        counts.append(f"{notes.count('said')} of {plural(len(notes), 'note')}")
+        counts.append(f"{notes.count('said')} of {plural(len(notes), 'note')} said why")
     screen.gap()
-    screen.say((", ".join(counts), "title"), f", {left} still open" * bool(left))
+    screen.say((", ".join(counts), "title"), f"; {left} to be ticked" * bool(left))
 
 
 def _show_result(card: Scorecard, screen: Screen) -> None:
@@ -214,7 +214,9 @@ def _show_categories(trend: Trend, screen: Screen) -> None:
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
         of = f"{one.found} of {one.bugs}"
-        table.add_row(one.category, of, str(one.fixed), str(one.named), "".join(marks))
+        counts = ((one.fixed, one.to_fix), (one.named, one.to_name))
+        done = [f"{count} of {most}" if most else "" for count, most in counts]
+        table.add_row(one.category, of, *done, "".join(marks))
     screen.print(table)
 
 
@@ -269,7 +271,9 @@ def _when_fixed(bug: BugCard) -> str:
 def practise(trend: Trend, card: RoundCard) -> str:
     """What to do after an interview: what was missed, else something harder."""
     if trend.weakest:
-        return f"attnlab interview start --about {trend.weakest} practises what was missed"
+        missed = any(b.category == trend.weakest and not b.found for b in card.bugs)
+        why = "practises what was missed" if missed else "practises what is weakest in all answers"
+        return f"attnlab interview start --about {trend.weakest} {why}"
     if isinstance(card, FormatCard):
         return f"attnlab interview start {card.slug.partition('/')[2]} draws another round"
     level = max(bug.level for bug in card.bugs)

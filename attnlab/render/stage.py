@@ -187,7 +187,7 @@ def _show_card(card: StageCard, screen: Screen) -> None:
     if card.outcome != "open" or card.seconds:
         usual = plural(card.minutes, "minute")
         clock = f"{clock_of(card.seconds)} since it was opened (meant to take {usual}, no limit)"
-        graded = f"graded {plural(card.grades, 'time')}, submits among them"
+        graded = f"graded {plural(card.grades, 'time')}, submits included"
         counts = f"{graded}, {plural(card.hints, 'hint')}"
         screen.say(f"{clock}, {counts}", indent=4)
     if card.message:

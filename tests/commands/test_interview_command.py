@@ -350,13 +350,13 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
     said = shell("interview", "questions")
     assert said.code == 0
     assert "the other questions wait" in said.err
-    assert "you ticked 1 of 2 answers, 1 still open" in said.out
+    assert "you said 1 of 2 answers; 1 to be ticked" in said.out
     cards = shell("interview", "questions", "--json").json["questions"]
     assert [card["outcome"] for card in cards] == ["said", "open"]
     keys = iter(["q", "", "q", "", "n"])
     for left in (1, 1, 0):
         assert (f"{left} still open" in shell("interview", "questions").out) == bool(left)
-    assert "you ticked 1 of 2 answers\n" in shell("interview", "questions").out
+    assert "you said 1 of 2 answers\n" in shell("interview", "questions").out
 
 
 def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
@@ -381,7 +381,7 @@ def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
     said = shell("interview", "questions").out
     assert f"question 1 of 3, your note at {bug.id}" in said
-    assert "you ticked 0 of 2 answers, 1 of 1 note, 2 still open" in said
+    assert "you said 0 of 2 answers, 1 of 1 note said why; 2 to be ticked" in said
     assert "rating strong" in said
     assert shell("interview", "history", "1", "--html", "after.html").code == 0
     assert "rating <strong>strong</strong>" in Path("after.html").read_text()

@@ -76,13 +76,21 @@ def test_a_night_does_not_count_as_work():
 
 
 def test_the_weakest_kind_of_bug_stands_first():
-    """By the last answers, so that what was learned counts; the trend compares them with before."""
+    """By the last answers, so that what was learned counts; the trend needs as many before."""
     better = answered("wrong", "wrong", "right", "right", "right", "right")
-    worse = answered("right", "wrong", "wrong", "wrong", "wrong", category="loss")
+    worse = answered(*["right"] * 4, *["wrong"] * 4, category="loss")
     rows = build_stats([*better, *worse]).categories
-    assert [(row.name, row.trend) for row in rows] == [("loss", "worse"), ("mask", "better")]
-    assert rows[1].median_seconds == 40.0
+    assert [(row.name, row.trend) for row in rows] == [("loss", "worse"), ("mask", "")]
     assert (rows[1].answers, rows[1].right) == (6, 4)
+    (mask,) = build_stats([*answered("wrong", "wrong"), *better]).categories
+    assert mask.trend == "better"  # four against the four before
+
+
+def test_the_median_of_an_even_count_lies_between_the_two_in_the_middle():
+    """Of 10 to 60 seconds it is 35; of one answer it is that one."""
+    for count, median in ((6, 35.0), (5, 30.0), (1, 10.0), (0, 0.0)):
+        rows = build_stats(answered(*["right"] * count)).categories
+        assert [row.median_seconds for row in rows] == [median] * bool(count)
 
 
 def test_code_without_a_bug_is_no_weakest_kind():

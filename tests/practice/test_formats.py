@@ -68,6 +68,17 @@ def test_files_to_write_are_a_ladder():
         draw_tasks(formats()["implement"], 1, ())
 
 
+def test_files_that_were_solved_come_last():
+    """A round that asks for what was just solved is passed by copying."""
+    challenges, mixed = load().challenges, formats()["mixed"]
+    first = [task.id for task in draw_tasks(mixed, 7, challenges) if task.is_file]
+    later = [task.id for task in draw_tasks(mixed, 7, challenges, first) if task.is_file]
+    assert len(later) == len(first)
+    assert not {*first} & {*later}
+    everything = [challenge.slug for challenge in challenges]
+    assert [t.id for t in draw_tasks(mixed, 7, challenges, everything) if t.is_file] == first
+
+
 def test_a_task_is_open_until_its_last_part_is_answered():
     first = task("spot", "right", 110.0, "spot.1.2")
     assert open_task(sat(first)).number == 1
@@ -102,13 +113,16 @@ def test_a_round_that_nothing_was_done_in_is_early():
 
 
 def test_rounds_count_in_the_trend():
-    """A question about a kind of bug counts with its bugs; nothing is said of fixes."""
+    """A question about a kind of bug counts with its bugs, and is not held to ask for a fix."""
     ended = Event(kind="end", base="interview/mixed", at=200.0, interview=1)
     events = (task("spot", "wrong", 110.0), task("implement", "right", 120.0, category="shapes"))
     (card,) = past_formats([sat(*events, ended)])
     trend = build_trend([card])
     assert [(one.category, one.bugs, one.found) for one in trend.categories] == [("mask", 1, 0)]
-    assert trend.weakest == "mask"
+    assert (trend.categories[0].to_fix, trend.categories[0].to_name) == (0, 0)
+    fix = replace(sat(task("fix", "right", 120.0), ended), tasks=(RoundTask(kind="fix", id="a/b"),))
+    (mask,) = build_trend(past_formats([fix])).categories
+    assert (mask.fixed, mask.to_fix) == (1, 1)
     assert (summarize(card).found, summarize(card).bugs, summarize(card).fixed) == (1, 2, None)
 
 

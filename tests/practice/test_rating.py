@@ -29,7 +29,7 @@ LEFT = bug(False, False, "")
         ([bug()] * 4, {"hints": 5}, "partial", ("no more hints and triages than bugs",)),
         ([bug()] * 4, {"clean": False, "right": False}, "partial", ("nothing broken by a fix",)),
         ([bug(fixed=False)] * 2 + [LEFT] * 2, {"right": False}, "partial",
-         ("three of four bugs fixed",)),
+         ("three quarters of the bugs fixed",)),
         ([bug()] + [LEFT] * 3, {"right": False}, "early", ("half of the bugs found",)),
         ([bug(fixed=None, named=False)], {"right": False}, "early", ("half of the bugs found",)),
     ],

@@ -2,8 +2,10 @@
 
 from dataclasses import replace
 
+from attnlab.practice.answers import build_stats
 from attnlab.practice.trend import build_trend
-from attnlab.records.practice import BugCard, Rating, Scorecard
+from attnlab.records.practice import Answer, BugCard, Rating, Scorecard
+from attnlab.render.scorecard import practise
 
 
 def card(number, **found):
@@ -26,7 +28,7 @@ def test_the_kind_that_was_missed_most_comes_first():
         card(2, mask="fixed", loss="fixed", data="fixed"),
     ])  # fmt: skip
     assert [one.category for one in trend.categories] == ["data", "loss", "mask"]
-    assert (trend.weakest, trend.categories[0].lately) == ("data", (False, True))
+    assert (trend.weakest, trend.categories[0].lately) == ("", (False, True))
     assert [(one.number, one.found, one.fixed) for one in trend.rounds] == [(1, 2, 1), (2, 3, 3)]
 
 
@@ -42,10 +44,13 @@ def test_of_kinds_that_were_fixed_alike_the_one_that_was_never_named_is_weaker()
     assert [len(one.lately) for one in trend.categories] == [4, 4]
 
 
-def test_what_is_found_by_now_is_not_weak():
-    """Only the last four bugs of a kind count; where nothing was missed there is no weakest."""
+def test_the_weakest_kind_is_that_of_all_answers():
+    """Stats, plan and scorecards name the same one, whatever was missed in rounds alone."""
     cards = [card(1, mask="")] + [card(n, mask="fixed") for n in range(2, 6)]
-    trend = build_trend(cards)
-    assert (trend.weakest, trend.categories[0].found, trend.categories[0].bugs) == ("", 4, 5)
-    assert build_trend([]).weakest == ""
+    weak = build_stats([Answer(category="loss", kind="why", mark="wrong", seconds=1.0, at=1.0)])
+    trend = build_trend(cards, weak.weakest)
+    assert (trend.weakest, trend.categories[0].found, trend.categories[0].bugs) == ("loss", 4, 5)
+    assert "practises what is weakest in all answers" in practise(trend, cards[-1])
+    missed = build_trend([*cards, card(6, loss="")], weak.weakest)
+    assert "practises what was missed" in practise(missed, card(6, loss=""))
     assert len(build_trend(cards * 2).rounds) == 5

@@ -60,7 +60,7 @@ def test_a_stage_has_no_time_left_to_tell(events, left):
         ((PASSED,), "a grade passed at 5:00: that time counts once you submit"),
         ((BAD_SUBMIT, PASSED), "a grade passed at 5:00: that time counts once you submit"),
         ((("grade", "", "passed", 100.0), BAD_SUBMIT), "handed in at 3:20, which counts until"),
-        ((PASSED, SUBMIT), "it passed at 5:00, which is the time that counts"),
+        ((PASSED, SUBMIT), "it passed at 5:00: that time counts"),
         ((PASSED, OPENED), "the bugs took 5:00; each stage has a time of its own"),
     ],
 )

@@ -35,6 +35,7 @@ def end(
     from dataclasses import replace
 
     from attnlab.commands.interview.formats import end_round
+    from attnlab.commands.stats import weakest
     from attnlab.practice.changes import grade_event
     from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews, require_current
@@ -48,7 +49,7 @@ def end(
         before = all_interviews(store)[:-1]
     past: list[RoundCard] = [*past_scorecards(ctx, before), *past_formats(before)]
     if interview.tasks:
-        return end_round(interview, past, json, html)
+        return end_round(ctx, interview, past, json, html)
     program = interview_program(ctx, interview)
     notes: tuple[str, ...] = ()
     files: Files = {}
@@ -70,7 +71,7 @@ def end(
         store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
-    trend = build_trend([*past, card])
+    trend = build_trend([*past, card], weakest(ctx))
     code = emit(ScorecardPage(card=card, trend=trend), json)
     if not json:
         interview = _ask_follow_ups(ctx, interview, card.follow_ups)

@@ -46,7 +46,8 @@ def start_round(ctx: typer.Context, name: str, minutes: int, seed: int, json: bo
 
     with progress() as store:
         refuse_second(store)
-    tasks = draw_tasks(formats()[name], seed, catalogue(ctx).challenges)
+        known = {s for s, p in store.all_progress().items() if p.status == "solved"}
+    tasks = draw_tasks(formats()[name], seed, catalogue(ctx).challenges, known)
     with warm_runner() as runner:
         note(f"preparing {len(tasks)} tasks; the clock does not run yet")
         tasks = with_bugs(tasks, lambda name: draw(ctx, name, runner)[0].category)
@@ -134,7 +135,7 @@ def ask_round(ctx: typer.Context, interview: Interview, typed: str, json: bool) 
             "attnlab interview answer ANSWER answers it",
         )
     if not typed:
-        raise Refused("ask measures what you name", "as in attnlab interview ask 3")
+        raise Refused("ask measures what you name", "as in attnlab interview ask 1")
     before = measured(interview, asked.part)
     found = find_measurement(asked.part, typed, len(before))
     if found.name not in before:
@@ -142,14 +143,18 @@ def ask_round(ctx: typer.Context, interview: Interview, typed: str, json: bool) 
     return emit(MeasurementPage(measurement=found, answer="attnlab interview answer ANSWER"), json)
 
 
-def end_round(interview: Interview, past: Sequence[RoundCard], json: bool, html: str) -> int:
+def end_round(
+    ctx: typer.Context, interview: Interview, past: Sequence[RoundCard], json: bool, html: str
+) -> int:
     """End it: what each task was, what was answered, and what is right."""
+    from attnlab.commands.stats import weakest
     from attnlab.practice.formats import format_card
     from attnlab.practice.trend import build_trend
     from attnlab.render.format_round import FormatCardPage
 
     card = format_card(keep(interview, "end"), time.time())
-    return emit_also(FormatCardPage(card=card, trend=build_trend([*past, card])), json, 0, html)
+    trend = build_trend([*past, card], weakest(ctx))
+    return emit_also(FormatCardPage(card=card, trend=trend), json, 0, html)
 
 
 def _hand_in(
@@ -199,6 +204,7 @@ def _go_on(
                 task.show(stdout(), again=asked.number > 1)
             shown = False
             if asked.file:
+                stdout().do_next(task.next if task else "")
                 return code
             kept = partial(keep_measurement, interview, asked.part)
             count = len(measured(interview, asked.part))

@@ -26,7 +26,7 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if found is None:
         return None
     prompt, answer, code = found
-    aloud = f"{prompt} Say it aloud, then look at 1: how much of it did you say?"
+    aloud = f"{prompt} Say it aloud, then type 1 to compare: how much of it did you say?"
     question = asked(aloud, "1 for what is true, or a letter")
     part = Part(
         question=replace(question, choices=tuple(TICKS), measurements=(ANSWER,)),
