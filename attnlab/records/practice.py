@@ -392,7 +392,7 @@ class Trend:
 
     rounds: tuple[RoundSummary, ...]  # the last ones, the newest last
     categories: tuple[CategoryTrend, ...]  # the weakest first
-    weakest: str  # the category to practise; "" where nothing was missed lately
+    weakest: str  # the category to practise, of all answers; "" where none was missed lately
 
 
 # ---------------------------------------------------------------- memory

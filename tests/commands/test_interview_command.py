@@ -355,7 +355,7 @@ def test_follow_ups_are_kept_answer_by_answer(shell, monkeypatch):
     assert [card["outcome"] for card in cards] == ["said", "open"]
     keys = iter(["q", "", "q", "", "n"])
     for left in (1, 1, 0):
-        assert (f"{left} still open" in shell("interview", "questions").out) == bool(left)
+        assert (f"{left} to be ticked" in shell("interview", "questions").out) == bool(left)
     assert "you said 1 of 2 answers\n" in shell("interview", "questions").out
 
 
