@@ -153,3 +153,12 @@ def test_no_file_of_it_is_another_one(challenge):
     """A copy would be tested twice and teach nothing."""
     texts = [case.code.text.split() for case in challenge_files(challenge)]
     assert len({tuple(text) for text in texts}) == len(texts)
+
+
+def test_no_two_axes_of_an_example_have_one_size():
+    """Else a trace of it names an axis by another one's letter. Sk is S where no cache is given,
+    and T is no axis; the README shows the sizes of `crash-at-out-proj`."""
+    for challenge in load().challenges:
+        if challenge.contract and challenge.name != "crash-at-out-proj":
+            sizes = {k: n for k, n in challenge.contract.sizes.items() if k not in ("Sk", "T")}
+            assert len({*sizes.values()}) == len(sizes), (challenge.slug, sizes)
