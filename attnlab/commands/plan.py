@@ -1,30 +1,57 @@
 from __future__ import annotations
 
+import time
+from datetime import date
 from typing import Annotated
 
 import typer
 
-from attnlab.commands.base import Json, emit, whole_number
+from attnlab.commands.base import Json, emit, progress, whole_number
 
 PLACE = 73
-Days = Annotated[str, typer.Option("--days", metavar="N", help="Until the interview.")]
-Hours = Annotated[str, typer.Option("--hours", metavar="N", help="To practise on each day.")]
+DAYS, HOURS = 3, 2
+date_of = date.fromtimestamp
+Days = Annotated[
+    str, typer.Option("--days", metavar="N", help="Until the interview; 3, or those left.")
+]
+Hours = Annotated[str, typer.Option("--hours", metavar="N", help="To practise on each day; 2.")]
 
 
-def command(ctx: typer.Context, days: Days = "3", hours: Hours = "2", json: Json = False) -> int:
+def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json = False) -> int:
     """Plan the days until an interview, weak points first.
 
-    It is made from your results: ask for it again tomorrow, with a day less.
+    It is made from your results, and remembers its days: ask for it again tomorrow.
     """
     from attnlab.commands.review import due_now, unsolved
     from attnlab.commands.stats import answers
     from attnlab.practice.answers import build_stats
-    from attnlab.practice.plan import build_plan
+    from attnlab.practice.plan import build_plan, done_minutes
+    from attnlab.records.practice import Event
     from attnlab.render.memory import PlanPage
 
-    count = whole_number("--days", days, 1, 60, "as in 3")
-    length = whole_number("--hours", hours, 1, 12, "as in 2")
-    answered = answers(ctx)
+    count, length = _kept()
+    count = whole_number("--days", days, 1, 60, "as in 3") if days else count
+    length = whole_number("--hours", hours, 1, 12, "as in 2") if hours else length
+    if days or hours:
+        with progress() as store:
+            store.add_event(Event(kind="plan", base="", text=f"[{count}, {length}]"))
+    answered, now = answers(ctx), date_of(time.time())
+    today = [answer for answer in answered if date_of(answer.at) == now]
     due = bool(due_now(answered))
-    plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due)
-    return emit(PlanPage(days=tuple(plan), answers=len(answered)), json)
+    plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due, today)
+    done = done_minutes(today)
+    page = PlanPage(days=tuple(plan), answers=len(answered), today=len(today), done=done)
+    return emit(page, json)
+
+
+def _kept() -> tuple[int, int]:
+    """Days and hours as they were asked for last, less the days that passed."""
+    from json import loads
+
+    with progress() as store:
+        asked = next((e for e in reversed(store.events()) if e.kind == "plan"), None)
+    if asked is None:
+        return DAYS, HOURS
+    days, hours = loads(asked.text)
+    left = days - (date_of(time.time()) - date_of(asked.at)).days
+    return left if left > 0 else DAYS, hours

@@ -5,12 +5,14 @@ It is made anew from the answers each time, so it adapts to them: what is solved
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.practice.answers import FIX
+from attnlab.practice.answers import ROUND as PROGRAM
 from attnlab.records import Challenge
-from attnlab.records.practice import CategoryStats, PlanDay, PlanStep, Stats
+from attnlab.records.practice import Answer, CategoryStats, PlanDay, PlanStep, Stats
 
 MINUTES = {
     "": 2.0,
@@ -23,34 +25,54 @@ MINUTES = {
 }
 REVIEW, QUIZ, ROUND = 10.0, 10.0, 60.0  # minutes of a step
 QUIZZES = ("shapes", "spot", "effect", "why", "numbers", "incident")
+COUNT = 5  # questions of a step
 GOOD = 0.75  # of the last answers right: such a category can wait
 
 
 def build_plan(
-    stats: Stats, unsolved: Sequence[Challenge], days: int, hours: float, reviewed: bool
+    stats: Stats,
+    unsolved: Sequence[Challenge],
+    days: int,
+    hours: float,
+    reviewed: bool,
+    today: Sequence[Answer] = (),
 ) -> list[PlanDay]:
-    """The steps of each day. `reviewed`: there is something to review from the first day on."""
+    """The steps of each day. `reviewed`: there is something to review from the first day on;
+    `today`: what was answered on it, which is left out of its steps."""
     left = _by_weakness(stats, unsolved)
     kinds = _weak_first(stats.kinds, QUIZZES)
     weak = [row.name for row in stats.categories if _rank(row) < 1 and row.name in CATEGORIES]
     found = []
     for day in range(days):
         last = day == days - 1  # its round is drawn as in the interview
-        budget = hours * 60
+        done = Counter(answer.kind for answer in today if not day)
+        budget = hours * 60 - done_minutes(today) * (not day)
         about = weak[day] if day < len(weak) and not last else ""
-        steps = list(_frame(kinds[day % len(kinds)], about, budget, reviewed or day > 0))
+        steps = list(_frame(kinds[day % len(kinds)], about, budget, reviewed or day > 0, done))
         budget -= sum(step.minutes for step in steps)
         fixes = list(_fixes(left, budget))
         found.append(PlanDay(number=day + 1, steps=tuple(_order(steps, fixes))))
     return found
 
 
-def _frame(kind: str, about: str, budget: float, review: bool) -> Iterator[PlanStep]:
-    """What every day has, as far as it fits."""
+def done_minutes(today: Sequence[Answer]) -> float:
+    """The minutes of the steps that these answers are worth."""
+    done = Counter(answer.kind for answer in today)
+    quizzes = sum(done[kind] // COUNT for kind in QUIZZES)
+    return QUIZ * quizzes + MINUTES[FIX] * done[FIX] + ROUND * bool(done[PROGRAM])
+
+
+def _frame(
+    kind: str, about: str, budget: float, review: bool, done: Counter[str]
+) -> Iterator[PlanStep]:
+    """What every day has, as far as it fits and is not done."""
     if review:
         yield PlanStep(minutes=REVIEW, command="attnlab review", why="what is due")
-    yield PlanStep(minutes=QUIZ, command=f"attnlab quiz {kind} --count 5", why=f"read code: {kind}")
-    if budget >= ROUND + REVIEW + QUIZ:
+    read = budget >= QUIZ and all(done[kind] < COUNT for kind in QUIZZES)
+    if read:
+        command = f"attnlab quiz {kind} --count {COUNT}"
+        yield PlanStep(minutes=QUIZ, command=command, why=f"read code: {kind}")
+    if budget >= ROUND + REVIEW * review + QUIZ * read and not done[PROGRAM]:
         flag = f" --about {about}" if about else ""
         why = "a program against the clock" + (f", half its bugs of {about}" if about else "")
         yield PlanStep(minutes=ROUND, command=f"attnlab interview start{flag}", why=why)

@@ -11,7 +11,7 @@ from attnlab.records.quiz import Mark, QuizVerdict
 
 EventKind = Literal[
     "grade", "run", "hint", "solution", "start", "note", "ask", "submit", "end", "abandon",
-    "answer", "stage", "drop", "triage", "quiz", "task",
+    "answer", "stage", "drop", "triage", "quiz", "task", "plan",
 ]  # fmt: skip
 RATINGS = ("early", "partial", "solid", "strong")  # of an interview
 WRITTEN = ("implement", "fix")  # kinds of tasks whose answer is a file

@@ -107,20 +107,25 @@ class ReviewPage:
 class PlanPage:
     days: tuple[PlanDay, ...]
     answers: int
+    today: int = 0  # of them
+    done: float = 0.0  # minutes of the plan that they are worth
 
     def show(self, screen: Screen) -> None:
-        if not self.answers:
-            screen.say("nothing was answered yet, so nothing is known to be weak")
-        for day in self.days:
+        known = f"from {plural(self.answers, 'answer')}" if self.answers else "nothing answered yet"
+        screen.say(("plan  ", "title"), f"{plural(len(self.days), 'day')}, {known}")
+        if self.today:
+            about = f"about {self.done:.0f} minutes of the plan are done"
+            screen.say(f"today {plural(self.today, 'answer')}: {about}", indent=2)
+        for day in (day for day in self.days if day.steps):
             screen.gap()
             screen.say((f"day {day.number}  ", "title"), f"{day.minutes / 60:.1f} hours")
             _show_steps([(step.minutes, step.command, step.why) for step in day.steps], screen)
-        left = len(self.days) - 1
-        again = f"; tomorrow attnlab plan --days {left} adapts to your results" if left else ""
-        screen.do_next(f"{self.days[0].steps[0].command}{again}")
+        command = self.days[0].steps[0].command if self.days[0].steps else "today is done"
+        again = "; tomorrow attnlab plan adapts to your results" * (len(self.days) > 1)
+        screen.do_next(f"{command}{again}")
 
     def document(self) -> Document:
-        return {"outcome": "ok", **pick(self, "answers", "days")}
+        return {"outcome": "ok", **pick(self, "answers", "days", "today", "done")}
 
 
 @record

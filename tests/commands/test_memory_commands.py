@@ -89,6 +89,16 @@ def test_a_fix_that_is_due_is_asked_with_another_challenge(shell):
     assert not command.endswith(" too-sharp")
 
 
+def test_a_plan_remembers_its_days(shell):
+    """Asked again without them it goes on, with what was answered today."""
+    shell("plan", "--days", "2", "--hours", "1")
+    answer("why", "right", ago=0.0)
+    again = shell("plan", "--json").json
+    assert (len(again["days"]), again["today"]) == (2, 1)
+    assert sum(step["minutes"] for step in again["days"][0]["steps"]) <= 60
+    assert "today 1 answer: about 0 minutes" in shell("plan").out
+
+
 def test_progress_goes_to_another_machine_once(shell, monkeypatch, tmp_path):
     """What is exported is added elsewhere, and adding it again changes nothing."""
     answer("spot", "wrong")

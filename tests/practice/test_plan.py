@@ -42,6 +42,17 @@ def test_what_is_weak_comes_before_what_is_new_and_that_before_what_is_good():
     assert len(started) >= 2
 
 
+def test_what_was_done_today_is_left_out_of_today():
+    """Five questions, a challenge and a round leave of two hours what they did not take."""
+    done = [replace(a, kind="why") for a in answered("loss", *["right"] * 5)]
+    done += [*answered("mask", "right"), replace(done[0], kind="round")]
+    plan = build_plan(build_stats(done), UNSOLVED, 2, 2, reviewed=False, today=done)
+    commands = [step.command for step in plan[0].steps]
+    assert len(commands) == 2
+    assert all(command.startswith("attnlab start") for command in commands)
+    assert plan[1].steps[1].command.startswith("attnlab quiz")
+
+
 def test_the_round_is_about_what_is_weak_but_for_the_last_day():
     """Bugs of training loops stand in programs alone, so the round practises them."""
     stats = build_stats([*answered("loss", "wrong"), *answered("mask", "right")])
