@@ -18,9 +18,9 @@ from math import prod
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.records import Op
 
-# A prime, so that only a multiple of S * S has it twice as a factor, and more than the blocks of
-# queries that people choose: a block is not all of S.
-LENGTH = 521
+# Primes, so that only a multiple of S * S has one twice as a factor. A block of all 131 queries is
+# none of 521. What goes block by block at 131 is not recorded at 521, where loops take long.
+LENGTHS = (131, 521)
 
 
 @check(
@@ -35,17 +35,24 @@ LENGTH = 521
 )
 def run(probe: Probe) -> Failure | None:
     forbidden = probe.contract.forbidden
-    if any(" " in said for said in forbidden) and "S" in probe.contract.vary:
-        probe = probe.variant({"S": min(LENGTH, probe.sizes.get("M", LENGTH))})
     modules = probe.module_facts().modules
-    ops = probe.operations(probe.draw("random"))
     for said in forbidden:
         if said.startswith("nn.") and said in modules:
             return Failure(message=f"{said} is among the submodules, and the task forbids it")
-        failure = _shaped(probe, ops, said) if " " in said else _named(ops, said)
-        if failure:
-            return failure
-    return None
+    shaped = any(" " in said for said in forbidden) and "S" in probe.contract.vary
+    most = probe.sizes.get("M", max(LENGTHS))
+    longer = (probe.variant({"S": min(length, most)}) for length in LENGTHS)
+    failure = None
+    for here in longer if shaped else [probe]:
+        ops = here.operations(here.draw("random"))
+        failure = next(filter(None, (_forbidden(here, ops, said) for said in forbidden)), None)
+        if failure is None:
+            return None
+    return failure
+
+
+def _forbidden(probe: Probe, ops: Sequence[Op], said: str) -> Failure | None:
+    return _shaped(probe, ops, said) if " " in said else _named(ops, said)
 
 
 def _named(ops: Sequence[Op], said: str) -> Failure | None:
