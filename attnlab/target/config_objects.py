@@ -31,7 +31,9 @@ def find_config(build: Signature | None, near: Mapping[str, Definition]) -> Conf
     """The config object that a constructor takes, if its class is defined in the same file."""
     for parameter in build.parameters if build else ():
         maker = _maker(parameter, near)
-        if maker and parameter.required and maker.build is not None:
+        if not maker or parameter.none or maker.build is None:
+            continue
+        if parameter.required or not any(p.required for p in maker.build.parameters):
             return Config(
                 argument=parameter.name,
                 maker=maker.name,

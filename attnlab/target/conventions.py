@@ -9,7 +9,7 @@ _DIMENSIONS = {
     "D": "embed_dim d_model dim hidden_size n_embd embed_size model_dim embedding_dim emb_dim "
     "emb_size n_embed width hidden embed_dims model_size d_in d_out dim_model",
     "H": "num_heads n_heads heads nhead n_head h num_attention_heads head_count nheads",
-    "Hkv": "num_kv_heads n_kv_heads num_key_value_heads kv_heads n_kv_head",
+    "Hkv": "num_kv_heads n_kv_heads num_key_value_heads kv_heads n_kv_head n_kv",
     "M": "max_seq_len max_len max_length block_size seq_len max_position_embeddings "
     "max_seq_length seq_length context_length n_positions max_positions ctx_len",
     "V": "vocab_size num_embeddings n_vocab",
@@ -56,7 +56,8 @@ ARGUMENTS: dict[str, Scalar] = {
     "batch_size": Symbol("B"),
 }
 # Arguments of forward that take what the call before returned.
-CACHES = ("cache", "kv_cache", "past", "past_kv", "past_key_value", "past_key_values", "state")
+_CACHES = "cache kv_cache past past_kv past_key_value past_key_values state caches kv_caches"
+CACHES = tuple(_CACHES.split())
 PLAIN = {"int": 3, "bool": True, "float": 0.5, "str": "text"}
 
 

@@ -87,6 +87,10 @@ def _said_of_mask(node: ast.AST, argument: str) -> str:
             return "allows" if isinstance(op, ast.Eq if zero else ast.NotEq) else ""
         case ast.UnaryOp(op=ast.Invert(), operand=operand) if is_argument(operand, argument):
             return "allows"
+        case ast.BinOp(op=ast.Sub(), left=ast.Constant(value=1), right=right):
+            return "allows" if is_argument(right, argument) else ""  # (1 - mask) * -1e9
+        case ast.BinOp(op=ast.Mult(), left=left, right=ast.Subscript() as right):
+            return "allows" if is_argument(right, argument) else ""
         case ast.BinOp(op=ast.Add(), left=left, right=right):
             return (
                 "forbids additive"
@@ -102,7 +106,8 @@ def mask_shape(function: Function, argument: str) -> str:
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript) and is_argument(node.value, argument):
             parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            fresh = max(fresh, sum(ast.unparse(part) == "None" for part in parts))
+            texts = [ast.unparse(part) for part in parts]
+            fresh = 2 if texts[0] == "..." else max(fresh, texts.count("None"))
         elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
             within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, argument)
             fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))

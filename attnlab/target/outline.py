@@ -163,10 +163,10 @@ def _with_feeds(
     """The parameters of forward with the axes that their use tells."""
     made = {p.name: p.default for p in build.parameters} if build else {}
     side, channels = (
-        next((made[n] for n in names if type(made.get(n)) is int), usual)
+        next((n for n in (made.get(str(n), n) for n in names) if type(n) is int), usual)
         for names, usual in (
             ((*PICTURE_SIZES, *usage.cut_in_patches(name)), 32),
-            (CHANNELS, usage.channels(name)),
+            ((usage.channels(name), *CHANNELS), 3),
         )
     )
     first = "S B" if usage.is_time_first(name) else "B S"
@@ -175,9 +175,10 @@ def _with_feeds(
     def feed(argument: str) -> str:
         if names_mask(argument):
             return usage.mask_axes(name, argument)
-        width = made.get(usage.width(name, argument))
-        own = f"{first} {width}" if type(width) is int else ""
-        return own or axes.get(usage.fed(name, argument), "")
+        width, kind = made.get(usage.width(name, argument)), usage.fed(name, argument)
+        if kind in ("", VECTORS) and type(width) is int:
+            return f"{first} {width}"
+        return axes.get(kind, "")
 
     found = (
         replace(p, feed=feed(p.name), keys=usage.keys(name, p.name)) for p in forward.parameters

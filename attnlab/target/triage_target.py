@@ -6,10 +6,11 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
+from math import prod
 from pathlib import Path
 
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Job, Limits, Report, TrainingReport
+from attnlab.records import Finding, Job, Limits, Report, TrainingReport
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
 from attnlab.target.find_target import Answer
@@ -80,6 +81,9 @@ def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
 def _add_source_findings(report: Report, job: Job) -> Report:
     """The report with what the text of the target's file shows."""
     fresh = tuple(source_findings(job.candidate.text, job.candidate.file))
+    if report.trace is not None:
+        findings = tuple(_where_made(f, job) for f in report.trace.findings)
+        report = replace(report, trace=replace(report.trace, findings=findings))
     if fresh and report.training is not None:
         found = replace(report.training, findings=(*report.training.findings, *fresh))
         return replace(report, training=found)
@@ -90,6 +94,30 @@ def _add_source_findings(report: Report, job: Job) -> Report:
             report, trace=replace(report.trace, findings=(*report.trace.findings, *more))
         )
     return report
+
+
+def _where_made(finding: Finding, job: Job) -> Finding:
+    """A finding about a factor at the line that assigns it, where its own line has `* self.X`."""
+    lines = job.candidate.text.splitlines()
+    if finding.rule != "scale" or finding.file != job.candidate.file:
+        return finding
+    names = set(re.findall(r"[*/]=? *self\.(\w+)", lines[finding.line - 1]))
+    found = [i for i, line in enumerate(lines, 1) for n in names if f"self.{n} = " in line]
+    return replace(finding, line=found[0]) if len(found) == 1 else finding
+
+
+def _with_length(typed: TraceCommand, job: Job, report: Report) -> Job | None:
+    """The job with as many positions as a reshape of the first call asks for, as to (B, h, w, D),
+    where nobody said how many there are."""
+    crash = report.trace.crash if report.trace else None
+    asked = re.search(r"shape '\[([\d, ]+)\]' is invalid for input", crash.message if crash else "")
+    shape = [int(n) for n in asked[1].split(", ")] if asked else []
+    sizes = job.contract.sizes if job.contract else {}
+    ends = [sizes.get("B"), sizes.get("D")]
+    if len(shape) < 4 or [shape[0], shape[-1]] != ends or "S" in typed.sizes or "S" not in sizes:
+        return None
+    more = own_job(typed.with_flags(sizes=f"S={prod(shape[1:-1])}"), limits=job.limits)
+    return replace(more, stages=job.stages)
 
 
 def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
@@ -167,6 +195,10 @@ def look_at(
 ) -> Report:
     """All that `run` and the source show of a target, together; `note` is told what is done."""
     report = run(job)
+    if fitting := _with_length(typed, job, report):
+        again = run(fitting)
+        if again.trace is not None and again.trace.crash is None:
+            job, report = fitting, again
     masked = _with_masks(typed, job)
     if masked is not None:
         report = _add_findings(report, run(masked))

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
-from attnlab.target.conventions import DIMENSIONS, LITERALS
+from attnlab.target.conventions import DIMENSIONS, FEEDS, LITERALS
 from attnlab.target.mask_usage import last_name, mask_meaning, mask_shape
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -43,6 +43,7 @@ FED = {
     **dict.fromkeys(("TransformerEncoder", "TransformerEncoderLayer", "GRU", "LSTM"), VECTORS),
     "Conv2d": PICTURE,
 }
+CHANNELLED = {"Conv2d": 0, "BatchNorm2d": 0, "GroupNorm": 1}  # the place of their channels
 RANKS = {2: IDS, 3: VECTORS, 4: PICTURE}
 TIME_FIRST = {n for n in LAYERS if n.startswith(("Transformer", "Multi"))} - {
     "TransformerEncoder",
@@ -178,7 +179,8 @@ class ClassUsage:
                 passed = isinstance(given, ast.Name) and given.id == argument
                 if passed and (said := self.mask_axes(made, taken, depth - 1)):
                     return said
-        return ""
+        read = any(isinstance(n, ast.Name) and n.id == argument for n in ast.walk(function))
+        return "" if read or argument in FEEDS else "B S bool allows"  # it may be anything
 
     def keys(self, name: str, argument: str) -> tuple[str, ...]:
         """The texts that forward looks an argument up by, as in `batch["ids"]`."""
@@ -195,14 +197,17 @@ class ClassUsage:
         whole = (n for n in cuts if isinstance(n.op, ast.FloorDiv))
         return tuple(ast.unparse(n.left) for n in whole if "patch" in ast.unparse(n.right))
 
-    def channels(self, name: str) -> int:
-        """Of the pictures that the first convolution takes."""
+    def channels(self, name: str) -> int | str:
+        """Of the pictures that the first convolution or norm takes: a number, or the constructor's
+        argument."""
         for reached in (name, *sorted(self._reached(name, DEEP) - {name})):
             for node in ast.walk(self.nodes[reached]):
-                if isinstance(node, ast.Call) and last_name(node.func) == "Conv2d" and node.args:
-                    first = node.args[0]
-                    if isinstance(first, ast.Constant) and type(first.value) is int:
-                        return first.value
+                made = last_name(node.func) if isinstance(node, ast.Call) else ""
+                given = node.args[CHANNELLED.get(made, 9) :] if isinstance(node, ast.Call) else []
+                if given and isinstance(given[0], ast.Constant) and type(given[0].value) is int:
+                    return given[0].value
+                if given and isinstance(given[0], ast.Name) and reached == name:
+                    return given[0].id
         return 3
 
     def is_time_first(self, name: str) -> bool:

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import torch
 from torch import nn
@@ -80,6 +80,25 @@ class ClassSource:
         held = next((self.line + n.lineno - 1 for n in calls if isinstance(n, ast.Call)), self.line)
         return self.constructed.get(attribute, held)
 
+    def formula(self, attribute: str) -> int:
+        """The line of the power that makes what `self.ATTRIBUTE` holds, there, in the functions of
+        the file that are called there, or else in the constructor; that line where none is."""
+        line = self.assignment(attribute)
+        module = ast.parse(Path(self.file).read_text("utf-8"))
+        made = {n.name: n for n in ast.walk(module) if isinstance(n, ast.FunctionDef)}
+        todo: list[ast.AST] = [n for n in ast.walk(module) if getattr(n, "lineno", 0) == line]
+        seen = {"__init__"}
+        while todo:
+            nodes = [n for each in todo for n in ast.walk(each)]
+            if power := next((n for n in nodes if _is_power(n)), None):
+                return int(getattr(power, "lineno", line))
+            names = {_called(n) for n in nodes} - seen
+            seen |= names
+            todo = [made[n] for n in names if n in made]
+        init = self.methods.get("__init__", ast.Pass())
+        own = (self.line + n.lineno - 1 for n in ast.walk(init) if _is_power(n))
+        return next(own, line)
+
     def finding(self, rule: str, severity: Any, line: int, message: str) -> Finding:
         return Finding(
             rule=rule, file=self.shown, line=line, op="", severity=severity, message=message
@@ -103,6 +122,17 @@ def class_source(kind: Any) -> ClassSource:
     except (OSError, TypeError, SyntaxError, IndexError, ValueError):
         return ClassSource("", 0, None)
     return ClassSource(file, start, tree if isinstance(tree, ast.ClassDef) else None)
+
+
+def _called(node: ast.AST) -> str:
+    return ast.unparse(node.func).rpartition(".")[2] if isinstance(node, ast.Call) else ""
+
+
+def _is_power(node: ast.AST) -> TypeGuard[ast.expr]:
+    """A power, but for roots and squares."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow):
+        return ast.unparse(node.right) not in ("0.5", "-0.5", "2")
+    return _called(node) in ("exp", "pow", "power")
 
 
 def _is_self(node: ast.AST) -> bool:

@@ -32,7 +32,7 @@ def odd_tables(path: str, module: nn.Module) -> Iterator[Finding]:
             yield source.finding(
                 "sinusoid-pairs",
                 "warning",
-                source.assignment(name),
+                source.formula(name),
                 f"{full} is a table of sines and cosines, and in {odd} of its {len(gap)} pairs the "
                 "two are not of one angle (sin^2 + cos^2 is not 1): both columns of a pair have "
                 "the frequency base**(-2i/d), with i the number of the pair",
@@ -42,7 +42,7 @@ def odd_tables(path: str, module: nn.Module) -> Iterator[Finding]:
             yield source.finding(
                 "sinusoid-pairs",
                 "warning",
-                source.assignment(name),
+                source.formula(name),
                 f"{full} is a table of sines and cosines whose frequencies rise from pair to pair: "
                 "neighbours look as if drawn at random. They fall from 1 as base**(-2i/d), which "
                 "positions are multiplied by, not divided",

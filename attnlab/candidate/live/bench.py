@@ -1,6 +1,6 @@
 """What the properties share: the copy, the axes of its batch, its promises, and comparisons."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,12 +60,18 @@ class Bench:
         self.live.call(changes, seed=seed, watch=other)
         yield from pairs(one, other)
 
-    def blame(self, changes: Changes, moved: Callable[[Tensor, Tensor], bool]) -> Place | None:
-        """The line of the first operation at which something moved that should not have."""
-        found = (
-            p.place for p in self.compare(changes) if p.place.line and moved(p.before, p.after)
-        )
-        return next(found, None)
+    def blame(
+        self,
+        changes: Changes,
+        moved: Callable[[Tensor, Tensor], bool],
+        through: Collection[str] = (),
+        instead: Place | None = None,
+    ) -> Place | None:
+        """The line of the first operation at which something moved that should not have; `instead`
+        of that, where it is one of those `through` which the other's fault shows."""
+        found = (p for p in self.compare(changes) if p.place.line and moved(p.before, p.after))
+        first = next(found, None)
+        return instead if first and instead and first.op in through else first and first.place
 
 
 # ---------------------------------------------------------------- comparing

@@ -8,7 +8,7 @@ from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
-from attnlab.candidate.live.watching import HIDDEN, Place, place_of_call
+from attnlab.candidate.live.watching import HIDDEN, Place, place_of_call, place_of_held
 from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.recorder import storage_of
 
@@ -26,10 +26,9 @@ def distance_bias(bench: Bench) -> None:
     if not watch.found:
         raise NotApplicable("nothing that depends on distance alone is added to its scores")
     both = "causal" not in bench.promises and not _takes_mask(bench)
-    for place, heads in watch.found:
-        why = _wrong(heads, both)
-        if why:
-            raise Broken(why, place)
+    for place, bias, heads in watch.found:
+        if why := _wrong(heads, both):
+            raise Broken(why, place_of_held(bench.live.model, bias) or place)
 
 
 def _wrong(heads: Tensor, both: bool) -> str:
@@ -78,7 +77,7 @@ class Biases(TorchFunctionMode):
     def __init__(self, length: int) -> None:
         super().__init__()
         self.length = length
-        self.found: list[tuple[Place, Tensor]] = []
+        self.found: list[tuple[Place, Tensor, Tensor]] = []  # the bias, and its heads
         self.made: dict[int, tuple[Place, Tensor]] = {}  # by memory, which is kept
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -97,7 +96,7 @@ class Biases(TorchFunctionMode):
             heads = self._by_distance(one)
             if heads is not None:
                 made = self.made.get(storage_of(one), (place or place_of_call(), one))
-                self.found.append((made[0], heads))
+                self.found.append((made[0], one, heads))
         if place is not None and storage_of(out) not in map(storage_of, tensors_in(args)):
             self.made[storage_of(out)] = (place, out)
         return out

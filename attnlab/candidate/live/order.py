@@ -15,6 +15,9 @@ from attnlab.candidate.live.bench import (
     like,
     numbered,
 )
+from attnlab.candidate.live.watching import FUSED, Masks
+
+ATTENDS = {*FUSED, "matmul", "__matmul__", "bmm", "einsum"}  # that a wrong mask shows at
 
 
 def causality(bench: Bench) -> None:
@@ -47,7 +50,8 @@ def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | 
             continue
         seen = sorted({i[1] for i in gone.nonzero().tolist()})
         gap = (rows - like(rows, after)).abs()[:, :start].max().item()
-        place = bench.blame(changes, partial(_early_rows, bench, start))
+        bench.live.call({}, watch=(masks := Masks(length)))
+        place = bench.blame(changes, partial(_early_rows, bench, start), ATTENDS, masks.wrong)
         what = " and ".join(leaf.name for leaf in leaves)
         return Broken(
             f"{what} changed from position {start} on, and the output at "

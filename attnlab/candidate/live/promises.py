@@ -86,7 +86,7 @@ def _asked_to_be_causal(model: nn.Module) -> Iterator[str]:
 
 def _called_causal(bench: Bench) -> Iterator[str]:
     """Classes of the user's that are called causal, in a model of one sequence and no mask."""
-    kinds = {type(module): None for module in bench.live.model.modules()}
+    kinds: dict[Any, None] = {type(module): None for module in bench.live.model.modules()}
     own = [kind for kind in kinds if not kind.__module__.startswith("torch.")]
     alone = len(bench.layout.targets) == 1 and all(
         leaf.role != "mask" for leaf in bench.live.leaves
@@ -95,6 +95,18 @@ def _called_causal(bench: Bench) -> Iterator[str]:
         said = (kind.__doc__ or "").partition("\n")[0]
         if CALLED.search(f"{kind.__name__} {said}") and "causal" not in str(signature(kind)):
             yield f"{kind.__name__} is called causal"
+        forward = class_source(kind).methods.get("forward")
+        for name in _always_called(forward) if forward is not None else ():
+            if re.search("mask|band|tri", name) and CALLED.search(name):
+                yield f"{kind.__name__} masks with {name}"
+
+
+def _always_called(node: ast.AST) -> Iterator[str]:
+    """The names of functions and methods that are called under no condition."""
+    if isinstance(node, ast.Call):
+        yield ast.unparse(node.func).rpartition(".")[2]
+    if not isinstance(node, (ast.If, ast.IfExp, ast.BoolOp)):
+        yield from chain.from_iterable(map(_always_called, ast.iter_child_nodes(node)))
 
 
 def _dropouts(bench: Bench) -> Iterator[str]:

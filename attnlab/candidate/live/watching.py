@@ -1,16 +1,18 @@
 """What is seen while the copy runs: masks that are triangles, the line at which samples mix."""
 
 import os
+import re
 import sys
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from attnlab.tracer.class_source import class_source_of
 from attnlab.tracer.raw_trace import display_path
-from attnlab.tracer.recorder import SOFTMAX, TORCH, user_location
+from attnlab.tracer.recorder import SOFTMAX, TORCH, storage_of, user_location
 
 # Operations by which a mask reaches scores or weights.
 MASKING = {
@@ -33,6 +35,16 @@ class Place(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}" if self.line else ""
+
+
+def place_of_held(model: nn.Module, tensor: Tensor) -> Place | None:
+    """The line of a class that assigns the buffer which holds a tensor; None for no such."""
+    for module in model.modules():
+        source = class_source_of(module)
+        for name, held in module.named_buffers(recurse=False):
+            if storage_of(held) == storage_of(tensor) and source.tree is not None:
+                return Place(source.shown, source.assignment(name))
+    return None
 
 
 class Triangle(NamedTuple):
@@ -108,6 +120,34 @@ def is_triangle(mask: Tensor) -> bool:
         and (side[0] <= HIDDEN or len(set(other.tolist())) <= BINARY)  # else a bias of distances
         for side, beside, other in ((above, near[1], below), (below, near[0], above))
     )
+
+
+class Masks(TorchFunctionMode):
+    """The place of the last mask that is made of (`length`, `length`) positions, and it."""
+
+    MAKING = re.compile(r"tril|triu|(lt|gt|le|ge|ne|eq|and|or|xor)_*$|logical_(and|or)|masked_fill")
+
+    def __init__(self, length: int) -> None:
+        super().__init__()
+        self.shape = (length, length)
+        self.made: tuple[Place, Tensor] | None = None
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        out = func(*args, **(kwargs or {}))
+        made = self.MAKING.search(getattr(func, "__name__", "")) and isinstance(out, Tensor)
+        if made and out.shape[-2:] == self.shape and out.unique().numel() == BINARY:
+            self.made = (place_of_call(), out)
+        return out
+
+    @property
+    def wrong(self) -> Place | None:
+        """Where a mask is made that is no triangle: what lies ahead is not hidden as a whole."""
+        if self.made is None:
+            return None
+        mask = self.made[1].reshape(-1, *self.shape)[0].to(torch.float32)
+        ahead = mask[torch.ones(self.shape, dtype=torch.bool).triu(1)]
+        hidden = bool((ahead == ahead[0]).all() and (mask.diagonal() != ahead[0]).all())
+        return None if hidden else self.made[0]
 
 
 class Values(TorchFunctionMode):

@@ -89,9 +89,18 @@ def _cut(flow: Flow, axes: Axes, shape: Sequence[int], atoms: Sequence[Atom], ca
     atom = _cut_atom(atoms, shape)
     around = _cut_atoms(atoms, shape)
     unsure = any(a.kind in UNSURE and not a.made for a in around)
-    if atom is None or unsure or not any(a.kind in DATA for a in around):
+    if not _torn(around) and (unsure or not any(a.kind in DATA for a in around)):
         return  # features are dealt out freely
+    if atom is None:
+        return
     flow.report(call.row, "reshape-cut", lambda: _cut_message(flow, axes, shape, atom, call))
+
+
+def _torn(around: Sequence[Atom]) -> bool:
+    """(H, X, hd) to (X, H*hd): the pieces of one split, with something else between them."""
+    first, last = around[0], around[-1]
+    inside = {id(top(a)) for a in around[1:-1]} - {id(top(first))}
+    return first.parent is not None and bool(inside) and top(first) is top(last)
 
 
 def _shifted(axes: Axes, shape: Sequence[int]) -> bool:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from attnlab.records.trace import Finding
+from attnlab.records.trace import Finding, Op
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.residuals import SUMS
 from attnlab.tracer.raw_trace import finding_at, line_of, place_of
-from attnlab.tracer.views.attention_sites import find_sites
+from attnlab.tracer.views.attention_sites import VIEWS, find_sites
 
 # What modules call their positions.
 POSITION = re.compile(
@@ -67,6 +67,9 @@ def turned_values(rows: Rows) -> Iterator[Finding]:
     for site in find_sites(ops):
         parents = ops[site.context].parents
         given = parents[2:3] if site.fused else [p for p in parents if p != site.weights][-1:]
+        product = ops[site.chain[-1] if site.chain else site.context]
+        keys = {_seen_otherwise(ops, key) for key in product.parents[1:2]}
+        given = [v for v in given if _seen_otherwise(ops, v) not in keys]  # one tensor for both
         above = {row for value in given for row in _since_layer(rows, value)}
         turned = [
             p
@@ -87,6 +90,13 @@ def turned_values(rows: Rows) -> Iterator[Finding]:
             return
 
 
+def _seen_otherwise(ops: Sequence[Op], row: int) -> int:
+    """The row that made the elements of this one."""
+    while row >= 0 and ops[row].op in {*VIEWS, "repeat_interleave"} and ops[row].parents:
+        row = ops[row].parents[0]
+    return row
+
+
 def _since_layer(rows: Rows, start: int) -> set[int]:
     """The row and those that it descends from, up to the last learned layer."""
     todo, seen = [start], set[int]()
@@ -104,6 +114,7 @@ def _turning(rows: Rows, row: int) -> bool:
     ops = rows.raw.ops
     free = all(p < 0 or p in above for r in above for p in ops[r].parents)
     kept = {r for held in rows.raw.flow.held if ANGLES.search(held.name) for r in held.rows}
+    kept |= {r for r in above if ops[r].dtype.startswith("complex")}
     return free and any(ops[r].op in TURNS or r in kept for r in above)
 
 

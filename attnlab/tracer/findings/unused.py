@@ -33,6 +33,9 @@ def unread_results(rows: Rows) -> Iterator[Finding]:
     """A variable that is given a tensor and is never read."""
     for row, name in rows.raw.flow.unread:
         op = rows.raw.ops[row]
+        again = op.view and op.source.startswith(f"{name} = {name}.") and "mask" not in name
+        if again:  # the same elements, seen otherwise: a leftover
+            continue
         yield finding_at(
             op,
             "result-unread",
