@@ -46,6 +46,13 @@ EXAMINED: tuple[Examined, ...] = (
         "The first output is that of the pictures, which the ids do not reach.",
     ),
     Examined(
+        "deepseek_v4/modeling_deepseek_v4.py",
+        "values-turned",
+        "intended",
+        "Keys and values are one tensor, turned once; the output of the attention is turned back "
+        "by the angles of its query.",
+    ),
+    Examined(
         "inkling2/modeling_inkling2.py",
         "residual-missing",
         "intended",

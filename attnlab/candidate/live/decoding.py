@@ -4,7 +4,6 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from functools import partial
 from typing import Any
 
@@ -53,8 +52,6 @@ def prefill_equals_decode(bench: Bench) -> None:
             tried.append(f"{form}: nothing comes back, or is kept in it")
             continue
         chain.compare()
-        with suppress(NotApplicable, CannotTry):
-            equal_in_pieces(bench)
         return
     raise CannotTry(f"no cache for its argument {name} is known ({'; '.join(tried[:2])})")
 

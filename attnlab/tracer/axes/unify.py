@@ -18,6 +18,10 @@ def unify(flow: Flow, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
     ours, theirs = leaves(a), leaves(b)
     if not ours or not theirs or ours == theirs:
         return ours or theirs
+    for one, several in ((ours, theirs), (theirs, ours)):
+        places = len(several) > 1 and all(x.kind == "index" for x in several)
+        if places and [x.kind for x in one] == ["feature"]:  # as of pixels that are predicted
+            return one
     left, right = list(ours), list(theirs)
     met: list[Atom] = []
     while left and right:

@@ -20,8 +20,8 @@ class Stepwise(nn.Module):
         self.tok, self.pos = nn.Embedding(V, D), nn.Embedding(16, D)
         self.qkv, self.out = nn.Linear(D, 3 * D), nn.Linear(D, V)
 
-    def forward(self, ids: Tensor, kv_caches: tuple[Tensor, Tensor] | None = None):
-        past = kv_caches
+    def forward(self, ids: Tensor, pair_cache: tuple[Tensor, Tensor] | None = None):
+        past = pair_cache
         seen = past[0].shape[1] if past is not None else 0
         first = 0 if self.bug == "positions" else seen
         x = self.tok(ids) + self.pos(torch.arange(first, first + ids.shape[1]))

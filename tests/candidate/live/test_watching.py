@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from attnlab.candidate.live.watching import is_triangle
+from attnlab.candidate.live.watching import Masks, is_triangle
 
 N = 6
 FULL = torch.ones(N, N)
@@ -47,3 +47,15 @@ def test_masks_of_the_future_are_triangles(mask: Tensor) -> None:
 def test_other_masks_are_none(mask: Tensor) -> None:
     """A wrong promise would make a right model broken."""
     assert not is_triangle(mask)
+
+
+def test_a_mask_that_shows_what_lies_ahead_is_told_where_it_is_made():
+    """A band to both sides has a place, a window that ends at the query has none."""
+    rows = torch.arange(N)
+    apart = rows[:, None] - rows
+    with Masks(N) as band:
+        apart.abs().lt(3)
+    with Masks(N) as window:
+        apart.ge(0) & apart.lt(3)
+    assert band.wrong is not None
+    assert window.wrong is None

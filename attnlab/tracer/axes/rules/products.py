@@ -239,7 +239,8 @@ def sdpa(flow: Flow, call: Call) -> TracedTensor:
 def _check_attention_axis(flow: Flow, call: Call, q: TracedTensor) -> None:
     along = leaves(q.axes[-2])
     places = [a for axis in q.axes[:-2] for a in leaves(axis) if a.kind == "index"]
-    if along and places and all(a.kind == "feature" for a in along):
+    split = {top(a) for a in along} & {top(a) for a in leaves(q.axes[-1])}  # heads and their width
+    if split and places and all(a.kind == "feature" for a in along):
         flow.report(
             call.row,
             "attention-axis",
