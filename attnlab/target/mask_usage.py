@@ -100,8 +100,13 @@ def _said_of_mask(node: ast.AST, argument: str) -> str:
     return ""
 
 
-def mask_shape(function: Function, argument: str) -> str:
-    """Its axes, by those that forward adds to it on the way to scores of (B, H, S, S)."""
+def mask_shape(fresh: int) -> str:
+    """Its axes, by how many are added to it on the way to scores of (B, H, S, S)."""
+    return {0: "S S", 1: "B S S"}.get(fresh, "B S")
+
+
+def fresh_axes(function: Function, argument: str) -> int:
+    """How many axes a function adds to its mask."""
     fresh = 0
     for node in ast.walk(function):
         if isinstance(node, ast.Subscript) and is_argument(node.value, argument):
@@ -111,7 +116,7 @@ def mask_shape(function: Function, argument: str) -> str:
         elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
             within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, argument)
             fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))
-    return {0: "S S", 1: "B S S"}.get(fresh, "B S")
+    return fresh
 
 
 def is_argument(node: ast.expr, argument: str) -> bool:

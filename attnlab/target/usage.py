@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
 from attnlab.target.conventions import DIMENSIONS, FEEDS, LITERALS
-from attnlab.target.mask_usage import last_name, mask_meaning, mask_shape
+from attnlab.target.mask_usage import fresh_axes, last_name, mask_meaning, mask_shape
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 D, H, V, M, F = map(Symbol, ("D", "H", "V", "M", "F"))
@@ -162,13 +162,15 @@ class ClassUsage:
         names = _parameters(self.methods[made].get(method))
         return self.fed(made, names[place], depth - 1, method) if place < len(names) else ""
 
-    def mask_axes(self, name: str, argument: str, depth: int = DEEP) -> str:
-        """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing."""
+    def mask_axes(self, name: str, argument: str, depth: int = DEEP, fresh: int = 0) -> str:
+        """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing.
+        `fresh` axes were added to it before."""
         function = self.methods[name].get("forward")
         if function is None or not depth:
             return ""
+        fresh += fresh_axes(function, argument)
         if meaning := mask_meaning(function, argument):
-            return f"{mask_shape(function, argument)} bool {meaning}"
+            return f"{mask_shape(fresh)} bool {meaning}"
         for call, _ in _calls(function):
             made = self._made(name, call.func)
             inner = self.methods.get(made, {}).get("forward")
@@ -177,7 +179,7 @@ class ClassUsage:
             pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
             for taken, given in pairs:
                 passed = isinstance(given, ast.Name) and given.id == argument
-                if passed and (said := self.mask_axes(made, taken, depth - 1)):
+                if passed and (said := self.mask_axes(made, taken, depth - 1, fresh)):
                     return said
         read = any(isinstance(n, ast.Name) and n.id == argument for n in ast.walk(function))
         return "" if read or argument in FEEDS else "B S bool allows"  # it may be anything
@@ -298,7 +300,8 @@ def _first_made(node: ast.expr) -> str:
     if not isinstance(node, ast.Call):
         return ""
     made = last_name(node.func)
-    if made in ("Sequential", "ModuleList") and node.args:
+    copies = made.islower() and any(isinstance(given, ast.Call) for given in node.args[:1])
+    if copies or (made in ("Sequential", "ModuleList") and node.args):  # clones(Block(...), 4)
         first = node.args[0]
         return _first_made(first.value if isinstance(first, ast.Starred) else first)
     return made

@@ -112,6 +112,31 @@ def test_a_bug_breaks_its_property(bug: str, property_: str, ids: Tensor) -> Non
     assert property_ in broken(LM(bug), ids)
 
 
+class Translator(nn.Module):
+    """Reads a source and the words before each place of its labels, or later ones as well."""
+
+    def __init__(self, leaks: bool = False) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.leaks = leaks
+        self.tok, self.head = nn.Embedding(V, D), nn.Linear(D, V)
+
+    def forward(self, ids: Tensor, labels: Tensor) -> Tensor:
+        length = labels.shape[1]
+        shifted = labels.roll(1, 1).clamp(min=0)
+        shifted[:, 0] = 0
+        hidden = torch.full((length, length), -torch.inf).triu(3 if self.leaks else 1)
+        weights = torch.softmax(hidden, -1)
+        return self.head(weights @ self.tok(shifted) + self.tok(ids).mean(1, keepdim=True))
+
+
+def test_a_decoder_of_the_labels_is_causal_in_the_labels(ids: Tensor) -> None:
+    """What it reads of another sequence of the same length, a source, is no future."""
+    labels, hints = ids.flip(1), Hints(promised=("causal",))
+    assert "causality" not in broken(Translator(), ids, labels, hints=hints)
+    assert "causality" in broken(Translator(leaks=True), ids, labels, hints=hints)
+
+
 def test_targets_that_are_the_next_inputs_promise_causality(ids: Tensor) -> None:
     """Without any mask nothing in the model says that it should be causal; its loss does."""
     model, given = LM("bidirectional"), ids[:, :-1]

@@ -61,6 +61,37 @@ def test_inputs_are_known_by_where_they_go():
     assert forward(GPT, "GPT") == {"stuff": "B S int", "allowed_mask": "S S bool allows"}
 
 
+ANNOTATED = """
+def attention(q, mask=None):
+    return q.masked_fill(mask == 0, -1e9)
+
+class Heads(nn.Module):
+    def forward(self, x, mask=None):
+        mask = mask.unsqueeze(1)
+        return attention(x, mask=mask)
+
+class Layer(nn.Module):
+    def __init__(self, size):
+        self.heads = Heads()
+    def forward(self, x, mask):
+        return self.heads(x, mask)
+
+class Encoder(nn.Module):
+    def __init__(self, size, N):
+        self.layers = clones(Layer(size), N)
+    def forward(self, x, mask):
+        for layer in self.layers:
+            x = layer(x, mask)
+        return x
+"""
+
+
+def test_a_mask_is_followed_through_copies_of_a_layer_and_a_function():
+    """The annotated transformer's habits: without its polarity causality seemed broken. The axis
+    that is added on the way counts."""
+    assert forward(ANNOTATED, "Encoder")["mask"] == "B S S bool allows"
+
+
 @pytest.mark.parametrize(
     ("line", "feed"),
     [

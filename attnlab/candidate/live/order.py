@@ -29,7 +29,7 @@ def causality(bench: Bench) -> None:
     rows = layout.by_position(before)
     if rows is None or layout.length < SOME:
         raise NotApplicable("no output has an entry for each of several positions")
-    leaves = layout.targets
+    leaves = _decoded(bench, rows) or layout.targets
     groups = [[leaf] for leaf in leaves] if len(leaves) > 1 else [leaves]
     failures = []
     for group in [leaves, *groups] if len(groups) > 1 else groups:
@@ -38,6 +38,19 @@ def causality(bench: Bench) -> None:
             return
         failures.append(failure)
     raise failures[0]
+
+
+def _decoded(bench: Bench, rows: Tensor) -> list[Leaf]:
+    """The targets of which a decoder makes its inputs: the outputs' positions run along them, and
+    what else comes in is a source. A loss for each position is no such output."""
+    layout, found = bench.layout, []
+    for given in (leaf for leaf in bench.live.leaves if leaf.role == "targets" and rows.dim() > 2):
+        leaf = given._replace(role="ids")
+        if leaf.value.shape == rows.shape[:2] and not leaf.value.is_floating_point():
+            changes = layout.change_positions([leaf], 0, layout.length)
+            after = layout.by_position(bench.live.call(changes).main)
+            found += [leaf] * bool(bench.moved(rows, like(rows, after)).any())
+    return found
 
 
 def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | None:
