@@ -11,7 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from attnlab.catalogue import schema
-from attnlab.catalogue.challenge_schema import TABLES
+from attnlab.catalogue.challenge_schema import BASE_TABLES, TABLES
 from attnlab.catalogue.inputs import parse_argument, parse_inputs, separate
 from attnlab.catalogue.schema import parse_init, parse_sizes
 from attnlab.catalogue.toml_rules import read_document, table
@@ -35,7 +35,7 @@ from attnlab.target.outline import format_signature
 from attnlab.target.source import read_source
 
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
-CASE = table({**dict.fromkeys(TABLES, lambda value: value), **schema.TABLES})
+CASE = table({**dict.fromkeys(TABLES | BASE_TABLES, lambda value: value), **schema.TABLES})
 
 
 def tiny_job(job: Job) -> Job:

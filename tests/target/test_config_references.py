@@ -87,10 +87,10 @@ def compared(folder, monkeypatch, mine):
     package.mkdir(exist_ok=True)
     for name, text in (("__init__", ""), ("modeling", PACKAGED), ("settings", CONFIG)):
         (package / f"{name}.py").write_text(text, encoding="utf-8")
-    (folder / "mine.py").write_text(mine, encoding="utf-8")
+    (folder / "own_attention.py").write_text(mine, encoding="utf-8")
     monkeypatch.chdir(folder)
     job = diff_job(
-        TraceCommand(target="mine.py:Attn"),
+        TraceCommand(target="own_attention.py:Attn"),
         "wide_models.modeling:WideAttention",
         Limits(seconds=60),
     )
