@@ -39,6 +39,7 @@ class ScorecardPage:
 
     card: Scorecard
     trend: Trend
+    asks: bool = False  # follow-up questions stand between the page and what to do next
 
     def show(self, screen: Screen) -> None:
         card, marks = self.card, screen.marks
@@ -58,8 +59,13 @@ class ScorecardPage:
             screen.hang((f"{marks.unsure} ", "warn"), note)
         if len(self.trend.rounds) > 1:
             show_trend(self.trend, screen)
-        show = f"attnlab solution {card.slug.partition('/')[2]} shows every change"
-        screen.do_next(f"{show}; {practise(self.trend, card)}")
+        if not self.asks:
+            self.show_next(screen)
+
+    def show_next(self, screen: Screen) -> None:
+        """What to do after the round."""
+        show = f"attnlab solution {self.card.slug.partition('/')[2]} shows every change"
+        screen.do_next(f"{show}; {practise(self.trend, self.card)}")
 
     def document(self) -> Document:
         card = self.card

@@ -43,6 +43,7 @@ def end(
     from attnlab.practice.stages import keep_stage, open_stage
     from attnlab.practice.trend import build_trend
     from attnlab.render.scorecard import ScorecardPage
+    from attnlab.render.screen import stdout
 
     with progress() as store:
         interview = require_current(store)
@@ -72,9 +73,14 @@ def end(
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
     trend = build_trend([*past, card], weakest(ctx))
-    code = emit(ScorecardPage(card=card, trend=trend), json)
+    open_ones = any(question.outcome == "open" for question in card.follow_ups)
+    asks = open_ones and not json and sys.stdin.isatty()
+    page = ScorecardPage(card=card, trend=trend, asks=asks)
+    code = emit(page, json)
     if not json:
         interview = _ask_follow_ups(ctx, interview, card.follow_ups)
+    if asks:
+        page.show_next(stdout())
     if html:  # with what was ticked
         card = build_scorecard(program, interview, report, event.seconds)
         again = f"attnlab interview history {card.number} --html FILE writes it elsewhere"
