@@ -46,6 +46,7 @@ ATTNLAB = [sys.executable, "-m", "attnlab"]
 TORCH = [sys.executable, "-c", "import torch"]
 # What a small command line application imports, and what every grade has to import.
 FRONTS = ("typer, rich, pydantic", "typer, rich.console, msgspec")
+RATES = ("passing grades", "first failing verdicts", "failing grades with their reason")
 CHILDREN = 8  # at once, whose memory is looked at
 LIMITS = {"second grade": 0.20, "trace of a small file": 0.25, "verdict after a save": 0.30}
 
@@ -130,12 +131,16 @@ def main() -> None:
             measure(grade, environment)
         taken = in_turns(programs, runs)
         taken["verdict after a save"] = [(s, 0.0) for s in measure_watch(folder, environment, runs)]
-        passing, failing, bare, idle, busy = measure_two_slots(environment, folder)
+        *rates, bare, idle, busy = measure_two_slots(environment, folder)
         taken |= in_turns(firsts, min(runs, 5))
         stop = [*ATTNLAB, "server", "stop"]
         subprocess.run(stop, env=environment, check=True, capture_output=True)
     show(taken, runs)
-    print(f"two at once: {passing:.1f} passing grades/s, {failing:.1f} first failing verdicts/s")
+    torch = median(wall for wall, _ in taken["import torch"])
+    for what, rate in zip(RATES, rates, strict=True):
+        print(
+            f"two at once: {rate:.1f} {what} a second, {rate * torch:.0f} while torch is imported"
+        )
     print(f"memory: judge {idle:.0f} MB, {idle / bare:.2f} of bare torch ({bare:.0f} MB); "
           f"with {CHILDREN} commands at once {busy:.0f} MB")  # fmt: skip
 

@@ -1,6 +1,7 @@
-"""Grades a second through two workers at once: right files, then wrong ones up to the first
-failure; and the megabytes of bare torch, of the warm judge, and of it while it serves eight
-commands. Run by benchmarks.latency, whose environment says where the judge is.
+"""Grades a second through two workers at once: right files; wrong ones up to the first failure;
+and wrong ones with the checks that tell its reason, as `attnlab grade` runs them. And the megabytes
+of bare torch, of the warm judge, and of it while it serves eight commands. Run by
+benchmarks.latency, whose environment says where the judge is.
 
 Memory is what the processes would take on a machine of their own: their private and forked pages,
 each counted once, and the pages of files that the one with most of them has read. `Pss` of file
@@ -16,6 +17,7 @@ from pathlib import Path
 from threading import Thread
 
 from attnlab.catalogue.load import load
+from attnlab.records.job import Until
 from attnlab.target.challenge_job import challenge_job
 from attnlab.worker.client import Worker
 from attnlab.worker.warm_start import ask_servers
@@ -24,10 +26,10 @@ SECONDS = 6.0
 HOLD = "import torch; print(torch.nn.Linear(4, 4)(torch.zeros(1, 4)), flush=True); open(0).read()"
 
 
-def measure(path: str, outcome: str) -> float:
+def measure(path: str, outcome: str, until: Until) -> float:
     challenge = load().find("too-sharp")
     job = challenge_job(challenge, Path(getattr(challenge, path)), stages=("check",))
-    job = replace(job, until="reason")
+    job = replace(job, until=until)
     done = [0, 0]
 
     def grade(slot: int) -> None:
@@ -98,5 +100,9 @@ def measure_memory() -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    passing, failing = measure("solution", "passed"), measure("file", "failed")
-    print(passing, failing, measure_bare_torch(), *measure_memory())
+    rates = (
+        measure("solution", "passed", "reason"),
+        measure("file", "failed", "verdict"),
+        measure("file", "failed", "reason"),
+    )
+    print(*rates, measure_bare_torch(), *measure_memory())

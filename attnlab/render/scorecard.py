@@ -59,11 +59,12 @@ class ScorecardPage:
             screen.hang((f"{marks.unsure} ", "warn"), note)
         if len(self.trend.rounds) > 1:
             show_trend(self.trend, screen)
-        if not self.asks:
-            self.show_next(screen)
+        self.show_next(screen)
 
-    def show_next(self, screen: Screen) -> None:
-        """What to do after the round."""
+    def show_next(self, screen: Screen, after_questions: bool = False) -> None:
+        """What to do after the round, at the end of the page or after the questions."""
+        if after_questions != self.asks:
+            return
         show = f"attnlab solution {self.card.slug.partition('/')[2]} shows every change"
         screen.do_next(f"{show}; {practise(self.trend, self.card)}")
 

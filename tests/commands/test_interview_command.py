@@ -388,7 +388,7 @@ def test_a_note_is_judged_at_the_end_beside_what_is_true(shell, monkeypatch):
 
 
 def test_the_card_that_end_writes_has_what_was_ticked(shell, monkeypatch):
-    """It is written behind the questions."""
+    """It is written behind the questions, and so is what to do next."""
     import sys
 
     import typer
@@ -404,7 +404,7 @@ def test_the_card_that_end_writes_has_what_was_ticked(shell, monkeypatch):
     keys = iter(["y", "q"])
     monkeypatch.setattr(typer, "prompt", lambda *_, **__: next(keys))
     said = shell("interview", "end", "--html", "card.html")
-    assert "rating strong" in said.out
+    assert said.out.index("rating strong") < said.out.index("next: ")
     said = shell("interview", "history", "1", "--html", "nowhere/card.html")
     assert (said.code, "--html nowhere/card.html cannot be written" in said.err) == (2, True)
     assert "rating <strong>strong</strong>" in Path("card.html").read_text()

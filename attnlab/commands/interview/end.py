@@ -73,14 +73,11 @@ def end(
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
     trend = build_trend([*past, card], weakest(ctx))
-    open_ones = any(question.outcome == "open" for question in card.follow_ups)
-    asks = open_ones and not json and sys.stdin.isatty()
-    page = ScorecardPage(card=card, trend=trend, asks=asks)
+    page = ScorecardPage(card=card, trend=trend, asks=not json and _can_ask(card.follow_ups))
     code = emit(page, json)
     if not json:
         interview = _ask_follow_ups(ctx, interview, card.follow_ups)
-    if asks:
-        page.show_next(stdout())
+        page.show_next(stdout(), after_questions=True)
     if html:  # with what was ticked
         card = build_scorecard(program, interview, report, event.seconds)
         again = f"attnlab interview history {card.number} --html FILE writes it elsewhere"
@@ -105,6 +102,10 @@ def questions(ctx: typer.Context, json: Json = False) -> int:
         return emit(QuestionsPage(interview=ended[-1], cards=cards), json)
     _ask_follow_ups(ctx, ended[-1], cards)
     return 0
+
+
+def _can_ask(cards: tuple[QuestionCard, ...]) -> bool:
+    return sys.stdin.isatty() and any(card.outcome == "open" for card in cards)
 
 
 def _ask_follow_ups(
