@@ -62,9 +62,10 @@ class Catalogue:
     def challenges(self) -> tuple[Challenge, ...]:
         return self._all.challenges
 
-    @property
+    @cached_property
     def programs(self) -> tuple[ProgramEntry, ...]:
-        return self._all.programs
+        """Those that can be read; no challenge is read for them."""
+        return _read_all([f for f in self._folders if _is_program(f)]).programs
 
     @property
     def broken(self) -> tuple[AttnlabError, ...]:

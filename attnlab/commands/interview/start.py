@@ -18,7 +18,7 @@ from attnlab.commands.base import (
 )
 
 if TYPE_CHECKING:
-    from attnlab.records.program import Program
+    from attnlab.catalogue.program_entries import ProgramEntry
 
 LARGEST = 2**31 - 1
 Round = Annotated[
@@ -56,7 +56,7 @@ def start(
     """Draw a round, write its folder, and start the clock."""
     import random
 
-    from attnlab.catalogue.programs import draw_bugs
+    from attnlab.catalogue.programs import draw_bugs, read_program
     from attnlab.catalogue.rounds import write_round
     from attnlab.commands.interview.formats import start_round
     from attnlab.errors import Refused
@@ -75,10 +75,10 @@ def start(
             raise Refused(f"{flag} is for a program with bugs, not for {program}", "", flag)
         limit = 0 if untimed else limit or formats()[program].minutes
         return start_round(ctx, program, limit, number, json)
-    programs = {one.slug: one for one in _programs(ctx, program, about)}
+    entries = {entry.slug: entry for entry in _entries(ctx, program, about)}
     with progress() as store:
         refuse_second(store)
-        chosen = programs[choose_program(list(programs), store, number)]
+        chosen = read_program(Path(entries[choose_program(list(entries), store, number)].folder))
         ids = draw_bugs(chosen, number, count, hardest, about)
         copies = write_round(chosen, ids, replace=force)
         store.mark_started(chosen.slug)
@@ -90,8 +90,8 @@ def start(
     return emit(page, json)
 
 
-def _programs(ctx: typer.Context, name: str, about: str) -> list[Program]:
-    """Those that may be drawn: one by its name, or all; with bugs of a kind."""
+def _entries(ctx: typer.Context, name: str, about: str) -> list[ProgramEntry]:
+    """Of the programs that may be drawn: one by its name, or all; with bugs of a kind."""
     from attnlab.catalogue.programs import read_program
     from attnlab.errors import Refused
     from attnlab.practice.formats import formats
@@ -103,11 +103,12 @@ def _programs(ctx: typer.Context, name: str, about: str) -> list[Program]:
         all_of_them = f"attnlab list --kind program shows all; formats are {', '.join(formats())}"
         hint = f"{near} " * bool(near) + all_of_them
         raise Refused(f"{name} is not a program, nor a format", hint)
-    entries = [found.find_program(name)] if name else found.programs
-    programs = [read_program(Path(entry.folder)) for entry in entries if entry]
-    kinds = sorted({bug.category for program in programs for bug in program.bugs})
-    if about and about not in kinds:
-        hint = did_you_mean(about, kinds) or f"there are {', '.join(kinds)}"
+    entries = [e for e in ([found.find_program(name)] if name else found.programs) if e]
+    if not about:
+        return entries
+    kinds = {e.slug: {bug.category for bug in read_program(Path(e.folder)).bugs} for e in entries}
+    if about not in (known := sorted(set[str]().union(*kinds.values()))):
+        hint = did_you_mean(about, known) or f"there are {', '.join(known)}"
         whose = f"{name} has no" if name else "there are no"
         raise Refused(f"--about {about}: {whose} such bugs", hint, "--about")
-    return [p for p in programs if not about or any(bug.category == about for bug in p.bugs)]
+    return [entry for entry in entries if about in kinds[entry.slug]]
