@@ -22,7 +22,6 @@ UNREACHED = {"result-unread", "unused-parameter", "result-dropped", "gradient-cu
 EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 CUT_SHORT = "Nothing after this line ran, so nothing after it was looked at."
-GUESSED = 0.3  # confidence in a crash of guessed inputs
 PROPERTY = 0.75  # confidence in a property that does not hold
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
@@ -38,7 +37,8 @@ class Wishes:
     symptom: str = ""
     only: str = ""  # a layer
     ignored: tuple[str, ...] = ()  # rules
-    guessed: tuple[str, ...] = ()  # inputs that nobody gave, as --input would
+    guessed: tuple[str, ...] = ()  # inputs that neither user nor code states, as --input would
+    retry: str = ""  # the command with all inputs that were guessed, to be changed
 
 
 def make_triage(
@@ -59,14 +59,17 @@ def make_triage(
     outcome = _outcome(report, ranked)
     unseen = outcome == "nothing-found" and not seen
     crash = report.training.crash if report.training else ""
+    unfit = _unfit(report, wishes)
     return Triage(
         target=target,
         outcome="error" if unseen else outcome,
         suspicions=ranked,
         looked_at=seen,
         not_looked_at=tuple(_not_looked_at(report)),
-        message=report.message or crash,
-        advice=_advice(target, report),
+        message=unfit or report.message or crash,
+        advice=f"say what it takes, by changing this: {wishes.retry}"
+        if unfit
+        else _advice(target, report),
         seconds=report.seconds,
     )
 
@@ -87,6 +90,18 @@ def _outcome(report: Report, ranked: tuple[Suspicion, ...]) -> TriageOutcome:
     if crashed or (report.training is not None and report.training.crash):
         return "crashed"
     return "nothing-found"
+
+
+def _unfit(report: Report, wishes: Wishes) -> str:
+    """What a crash of guessed inputs says: they may be what is wrong, and no line is blamed."""
+    crash = report.trace.crash if report.trace else None
+    if crash is None or not wishes.guessed or crash.call > 1:
+        return ""
+    return (
+        f"it could not be run with guessed inputs ({', '.join(wishes.guessed)}), which may not be "
+        f"what it takes: {crash.file}:{crash.line} {crash.error}: {crash.message.rstrip('.')}. "
+        f"{crash.explanation}"
+    ).strip()
 
 
 def _advice(target: str, report: Report) -> str:
@@ -118,9 +133,8 @@ def _traces(report: Report) -> Iterator[Trace]:
 
 def _suspicions(report: Report, guessed: tuple[str, ...]) -> Iterator[Suspicion]:
     for trace in _traces(report):
-        if trace.crash is not None:
-            doubted = bool(guessed) and trace.crash.call == 1
-            yield _doubted(_of_crash(trace), guessed) if doubted else _of_crash(trace)
+        if trace.crash is not None and not (guessed and trace.crash.call == 1):
+            yield _of_crash(trace)
         yield from (_of_finding(finding, trace) for finding in trace.findings)
     training = report.training
     told = training.crash if training else ""
@@ -196,18 +210,6 @@ def _of_property(check: CheckResult) -> Suspicion:
         evidence=f"at {sizes}" if sizes else "",
         experiment=check.advice,
         meaning=RULES[check.id].text if check.id in RULES else "",
-    )
-
-
-def _doubted(crash: Suspicion, guessed: tuple[str, ...]) -> Suspicion:
-    """A crash of a call whose inputs were guessed: they may be what is wrong."""
-    flags = " ".join(f'--input "{text}"' for text in guessed)
-    return replace(
-        crash,
-        severity="warning",
-        confidence=GUESSED,
-        message=f"the inputs were guessed, and may not be what it takes. {crash.message}",
-        experiment=f"say what it takes, by changing these: {flags}",
     )
 
 

@@ -114,7 +114,7 @@ def command(
     from attnlab.commands.rounds import note_triage, price_of_triage
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
-    from attnlab.target.trace_advice import guessed_inputs, untried_inputs
+    from attnlab.target.trace_advice import guessed_inputs, unstated_inputs, untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
         ignored_lines,
@@ -141,8 +141,13 @@ def command(
     if price := price_of_triage(named.ctx, typed.target):
         note(price)
     report = look_at(typed, job, run_job, note)
-    guessed = tuple(guessed_inputs(typed, job))
-    wishes = Wishes(symptom=symptom, only=only, ignored=tuple(ignore or ()), guessed=guessed)
+    wishes = Wishes(
+        symptom=symptom,
+        only=only,
+        ignored=tuple(ignore or ()),
+        guessed=unstated_inputs(typed, job),
+        retry=typed.with_flags(inputs=tuple(guessed_inputs(typed, job))).command(),
+    )
     first = make_triage(target, report, wishes)
     files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)
     lines = ignored_lines(files)

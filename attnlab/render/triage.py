@@ -38,9 +38,10 @@ class TriagePage:
             if len(rest) > 2 * FULL:
                 screen.say((f"{screen.marks.dots} {len(rest) - 2 * FULL} more: --all", "aside"))
         training = self.report.training
-        if found.outcome in ("timeout", "error", "crashed") and found.message and training is None:
+        ended = "crashed" if found.outcome == "found" else found.outcome
+        if ended != "nothing-found" and found.message and training is None:
             screen.gap()
-            screen.say((f"{screen.marks.bad} {found.outcome}  ", "bad"), (found.message, ""))
+            screen.say((f"{screen.marks.bad} {ended}  ", "bad"), (found.message, ""))
             show_output(self.report.output, screen)
         show_hidden(self.hidden, screen, "suspicion")
         screen.gap()
@@ -49,7 +50,7 @@ class TriagePage:
             rule = full[0].rule
             first = full[0].experiment.replace("`", "") or "look at the line"
             screen.do_next(f"{first} (attnlab explain {rule})")
-        screen.do_next(self.next or ("" if full or found.message else found.advice))
+        screen.do_next(self.next or ("" if full or training else found.advice))
 
     def _show_end_of_script(self, screen: Screen) -> None:
         """What ended a script that was to be watched, and what to do about it."""

@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
+import re
+from ast import literal_eval
+
 from attnlab.catalogue.literals import Scalar, Symbol
 
 # Constructor arguments by the size they mean.
 _DIMENSIONS = {
     "D": "embed_dim d_model dim hidden_size n_embd embed_size model_dim embedding_dim emb_dim "
-    "emb_size n_embed width hidden embed_dims model_size d_in d_out dim_model",
-    "H": "num_heads n_heads heads nhead n_head h num_attention_heads head_count nheads",
-    "Hkv": "num_kv_heads n_kv_heads num_key_value_heads kv_heads n_kv_head n_kv",
+    "emb_size n_embed width hidden embed_dims model_size d_in d_out dim_model dmodel d_embed "
+    "embd_dim emsize",
+    "H": "num_heads n_heads heads nhead n_head h num_attention_heads head_count nheads num_head "
+    "attn_heads num_q_heads n_q_heads num_query_heads",
+    "Hkv": "num_kv_heads n_kv_heads num_key_value_heads kv_heads n_kv_head n_kv num_kv_groups "
+    "n_kv_groups n_query_groups num_query_groups",
     "M": "max_seq_len max_len max_length block_size seq_len max_position_embeddings "
-    "max_seq_length seq_length context_length n_positions max_positions ctx_len",
-    "V": "vocab_size num_embeddings n_vocab",
-    "hd": "head_dim d_k d_head d_v dim_head head_size",
-    "F": "d_ff hidden_dim ffn_dim intermediate_size mlp_dim dim_feedforward ff_dim d_hidden",
+    "max_seq_length seq_length context_length n_positions max_positions ctx_len n_ctx context_len "
+    "context_size max_context maxlen max_sequence_length",
+    "V": "vocab_size num_embeddings n_vocab vocab_sz",
+    "hd": "head_dim d_k d_head d_v dim_head head_size d_kv dim_per_head head_width",
+    "F": "d_ff hidden_dim ffn_dim intermediate_size mlp_dim dim_feedforward ff_dim d_hidden d_ffn "
+    "d_mlp ffn_hidden ffn_hidden_dim mlp_hidden_dim ffn_hidden_size feedforward_dim dim_ff",
 }
 DIMENSIONS = {name: symbol for symbol, names in _DIMENSIONS.items() for name in names.split()}
 DIMENSIONS |= {symbol: symbol for symbol in ("B", "S", "T", "L", *_DIMENSIONS)}
@@ -23,18 +31,47 @@ PICTURE_SIZES = (
     *("img_size", "image_size", "resolution", "img_dim", "image_dim", "img", "image", "img_res"),
     *("input_resolution", "image_resolution", "img_sz", "input_size"),
 )
-# Constructor arguments whose value hardly matters to a trace.
-LITERALS: dict[str, Scalar] = {
-    **dict.fromkeys(("dropout", "p", "dropout_p", "dropout_rate", "attn_dropout", "drop"), 0.0),
-    **dict.fromkeys(("num_layers", "n_layers", "n_layer", "depth"), 2),
-    **dict.fromkeys(("bias", "qkv_bias"), True),
-    "eps": 1e-5,
-    "base": 10000.0,
-    **dict.fromkeys(PICTURE_SIZES[:-1], 32),  # input_size may be a width
-    **dict.fromkeys(("patch_size", "patch"), 8),
-    **dict.fromkeys(("in_channels", "in_chans", "channels", "num_channels"), 3),
-    **dict.fromkeys(("num_classes", "n_classes", "num_labels"), 10),
+# Constructor arguments by a value that suits them. Windows and clipped distances are shorter than
+# the usual sequence, so that something is hidden.
+_VALUES = {
+    "D": "d_hid n_state n_hidden nhid ninp embed emb d in_dim out_dim dim_in dim_out in_features "
+    "out_features feature_dim feat_dim features n_features hidden_channels input_dim output_dim "
+    "attention_dim attn_dim query_dim q_dim qdim context_dim cross_dim kv_dim kdim vdim "
+    "cross_attention_dim encoder_dim decoder_dim memory_dim enc_dim dec_dim src_dim tgt_dim",
+    "hd": "d_qk d_key d_value dim_key dim_value head_dims head_channels rotary_dim rope_dim",
+    "F": "d_inner hidden_features inner_dim mlp_hidden ff_size mlp_size ffn_size",
+    "M": "max_pos max_seq num_positions seqlen context_window max_tokens sequence_length",
+    "V": "vocab num_tokens n_tokens ntoken src_vocab tgt_vocab src_vocab_size tgt_vocab_size",
+    "0.0": "p",
+    "1.0": "temperature temp tau",
+    "1e-5": "eps norm_eps rms_norm_eps layer_norm_eps epsilon",
+    "10000.0": "base theta rope_theta rope_base rotary_base",
+    "30.0": "softcap soft_cap logit_cap logit_softcap attn_softcap",
+    "0": "layer_idx layer_id layer_index layer_num pad_idx pad_id padding_idx pad_token_id pad",
+    "1": "bos_id bos_token_id sos_id bos eos_id eos_token_id eos num_registers n_registers",
+    "2": "num_layers n_layers n_layer depth num_hidden_layers num_blocks n_blocks layers nlayers "
+    "nlayer num_encoder_layers num_decoder_layers top_k topk k num_experts_per_tok "
+    "experts_per_token n_rep num_groups n_groups groups num_segments type_vocab_size n_hashes",
+    "3": "window window_size attn_window attention_window local_window sliding_window span "
+    "kernel_size kernel max_rel max_relative_position max_relative max_rel_pos clip_distance "
+    "in_channels in_chans channels num_channels in_ch",
+    "4": "num_experts n_experts experts expansion mlp_ratio ff_mult ffn_mult mult expand "
+    "expansion_factor ff_ratio ffn_ratio mlp_mult rank lora_rank kv_lora_rank q_lora_rank kv_rank "
+    "latent_dim d_c num_latents n_latents num_slots num_queries mem_len num_sinks n_sinks",
+    "5": "chunk_size chunk segment_len segment_length",
+    "8": "num_buckets n_buckets relative_attention_num_buckets buckets patch_size patch lora_alpha",
+    "10": "num_classes n_classes num_labels n_labels n_class classes",
+    "16": "max_distance relative_attention_max_distance max_dist",
+    "32": " ".join(PICTURE_SIZES[:-1]),  # input_size may be a width
+    "True": "bias qkv_bias causal is_causal",
+    "'gelu'": "activation act hidden_act act_fn",
 }
+LITERALS: dict[str, Scalar] = {
+    name: Symbol(value) if value.isalpha() and value != "True" else literal_eval(value)
+    for value, names in _VALUES.items()
+    for name in names.split()
+}
+OF_KIND = {"int": 4, "float": 0.5, "bool": True}  # where nothing but its annotation is known
 CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
@@ -59,6 +96,15 @@ ARGUMENTS: dict[str, Scalar] = {
 _CACHES = "cache kv_cache past past_kv past_key_value past_key_values state caches kv_caches"
 CACHES = tuple(_CACHES.split())
 PLAIN = {"int": 3, "bool": True, "float": 0.5, "str": "text"}
+
+
+def usual_value(argument: str, annotation: str = "") -> Scalar | None:
+    """A value for a constructor's argument of no name in `LITERALS`; None where none is known."""
+    if re.search(r"drop(out|path)?(_|$)|pdrop", argument):
+        return 0.0
+    if re.match(r"(use|is|with|has)_", argument) and annotation in ("", "bool"):
+        return True
+    return OF_KIND.get(annotation)
 
 
 def names_mask(argument: str) -> bool:

@@ -24,7 +24,7 @@ from attnlab.target.config_objects import (
     pack_config,
     unpack_config,
 )
-from attnlab.target.conventions import DIMENSIONS, LITERALS
+from attnlab.target.conventions import DIMENSIONS, LITERALS, usual_value
 from attnlab.target.infer_inputs import call_signatures, infer_inputs
 from attnlab.target.outline import Definition, Outline, Parameter, Signature, format_signature
 
@@ -32,6 +32,7 @@ from attnlab.target.outline import Definition, Outline, Parameter, Signature, fo
 SIZES = {"B": 2, "S": 5, "T": 5, "L": 5, "Sq": 5, "Sk": 7, "H": 3, "D": 12, "C": 12, "E": 12}
 SIZES |= {"Hkv": 1, "M": 64, "V": 50, "F": 24}
 TINY = {"B": 1, "S": 4, "D": 8, "H": 2}
+GROUPED = {"H": 12, "Hkv": 3, "D": 96}  # several heads for each of several: their order counts
 LENGTHS = ("S", "T", "L", "Sq", "Sk")
 WIDTHS = ("D", "C", "E")
 
@@ -189,6 +190,8 @@ def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int
     """`given`, and a size for every symbol in `used` that has none; raises `Refused`."""
     sizes = dict(given)
     wanted = set(used)
+    if "Hkv" in wanted and not {"Hkv", "H", *WIDTHS} & set(sizes):
+        sizes |= GROUPED
     if "hd" in wanted and "hd" not in sizes:
         wanted = wanted - {"hd"} | {"D", "H"}  # hd is always D / H
     for symbol in [*SIZES, *sorted(wanted - set(SIZES))]:
@@ -277,8 +280,13 @@ def _constructor_arguments(
             found[parameter.name] = Symbol(symbol)
         elif symbol and parameter.name not in given and (parameter.required or symbol in told):
             found[parameter.name] = Symbol(symbol)
-        elif parameter.required and (value := LITERALS.get(parameter.name, role)) is not None:
-            found.setdefault(parameter.name, value)
+        elif parameter.required:
+            meant = (role if isinstance(role, Symbol) else None, LITERALS.get(parameter.name), role)
+            value = next((v for v in meant if v is not None), None)
+            if value is None:
+                value = usual_value(parameter.name, parameter.annotation)
+            if value is not None:
+                found.setdefault(parameter.name, value)
     unknown = [p for p in build.parameters if p.required and p.name not in found]
     found |= _match_by_order(build, unknown, named, found)
     if missing := [p for p in unknown if p.name not in found]:
@@ -318,4 +326,4 @@ def _placeholder(parameter: Parameter) -> str:
     if parameter.name in CONFIGS:
         words = re.findall(r"\w+", parameter.annotation) or ["Config"]
         return f"{words[0]}()"
-    return {"bool": "True", "float": "0.1", "str": "'text'"}.get(parameter.annotation, "12")
+    return "'text'" if parameter.annotation == "str" else "12"

@@ -13,7 +13,15 @@ from attnlab.records import Contract, Input, Limits
 from attnlab.sizes import UnknownSize, format_bytes, measure
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand, UserOptions, input_flag
-from attnlab.target.conventions import ARGUMENTS, DIMENSIONS, FEEDS, PLAIN, names_mask, usual_feed
+from attnlab.target.conventions import (
+    ARGUMENTS,
+    DIMENSIONS,
+    FEEDS,
+    LITERALS,
+    PLAIN,
+    names_mask,
+    usual_feed,
+)
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
 COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number
@@ -60,8 +68,8 @@ def infer_inputs(
             continue
         elif (feed := _feed(parameter)) and parameter.annotation not in PLAIN:
             found.append(parse_input(f"{name}: {feed}"))
-        elif name in ARGUMENTS or DIMENSIONS.get(name) in COUNTS:
-            plain[name] = ARGUMENTS.get(name, Symbol(DIMENSIONS.get(name, "")))
+        elif (value := _usual_argument(name)) is not None:
+            plain[name] = value
         else:
             missing.append(parameter)
     if not (found or plain or missing or given):
@@ -71,6 +79,13 @@ def infer_inputs(
     if missing:
         raise _cannot_feed(forward, missing, said)
     return (*found, *chain.from_iterable(given.values())), plain
+
+
+def _usual_argument(name: str) -> Scalar | None:
+    """A value for an argument of forward that is no tensor; None where none is known."""
+    if name in ARGUMENTS or DIMENSIONS.get(name) in COUNTS:
+        return ARGUMENTS.get(name, Symbol(DIMENSIONS.get(name, "")))
+    return LITERALS[name] if type(LITERALS.get(name)) in (int, float) else None
 
 
 def _feed(parameter: Parameter) -> str:

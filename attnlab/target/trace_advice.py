@@ -10,7 +10,7 @@ from pathlib import PurePath
 from attnlab.records import Job, Report, Trace
 from attnlab.target.command_line import TraceCommand, input_flag, quote_word
 from attnlab.target.conventions import CACHES, PLAIN, names_mask, usual_feed
-from attnlab.target.outline import read_outline
+from attnlab.target.outline import Parameter, read_outline
 from attnlab.target.source import parse
 
 NEAR = 3  # operations before a line of Python that raised, for which inputs are blamed first
@@ -53,19 +53,34 @@ def guessed_inputs(typed: TraceCommand, job: Job) -> list[str]:
     return [input_flag(entry) for entry in job.contract.inputs if entry.argument not in given]
 
 
+def unstated_inputs(typed: TraceCommand, job: Job) -> tuple[str, ...]:
+    """All guessed inputs, where one has nothing but its name to say its axes; else none."""
+    guessed = guessed_inputs(typed, job)
+    stated = {p.name for p in _parameters(job) if p.feed}
+    return tuple(guessed if any(text.partition(":")[0] not in stated for text in guessed) else ())
+
+
+def _parameters(job: Job) -> tuple[Parameter, ...]:
+    """What the target takes, as its source shows it."""
+    code = job.candidate
+    if not code.text or code.name is None:
+        return ()
+    seen = read_outline(parse(code.text, code.file)).definitions.get(code.name)
+    takes = seen.forward or (seen.build if seen.kind == "function" else None) if seen else None
+    return takes.parameters if takes else ()
+
+
 def omitted_inputs(job: Job) -> list[str]:
     """The arguments of forward that were left at None, as `--input` would give them: those of
     unknown names by their names alone. Further calls are fed with what the first one left."""
-    code, contract = job.candidate, job.contract
-    if contract is None or not code.text or code.name is None:
+    contract = job.contract
+    if contract is None:
         return []
-    seen = read_outline(parse(code.text, code.file)).definitions.get(code.name)
-    takes = seen.forward or (seen.build if seen.kind == "function" else None) if seen else None
     given = {*(entry.argument for entry in contract.inputs), *contract.arguments}
     given |= {job.options.feed, *CACHES} if job.options.calls > 1 else set()
     left = [
         p
-        for p in (takes.parameters if takes else ())
+        for p in _parameters(job)
         if p.none and p.name not in given and p.annotation.partition(" ")[0] not in PLAIN
     ]
     return [

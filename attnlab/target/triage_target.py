@@ -18,10 +18,14 @@ from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
 from attnlab.target.source_findings import source_findings
-from attnlab.target.trace_advice import omitted_inputs
+from attnlab.target.trace_advice import guessed_inputs, omitted_inputs
 
 STEPS = 20  # of training that are watched
+FITTINGS = 3  # other inputs that are tried where those guessed do not fit
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
+WIDTHS = re.compile(  # how PyTorch says which width a layer takes
+    r"normalized_shape=\[(\d+)\]|\(\d+x\d+ and (\d+)x\d+\)|equal to input_size. Expected (\d+), got"
+)
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
 
@@ -106,18 +110,27 @@ def _where_made(finding: Finding, job: Job) -> Finding:
     return replace(finding, line=found[0]) if len(found) == 1 else finding
 
 
-def _with_length(typed: TraceCommand, job: Job, report: Report) -> Job | None:
-    """The job with as many positions as a reshape of the first call asks for, as to (B, h, w, D),
-    where nobody said how many there are."""
+def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | None:
+    """The command with sizes or inputs as the crash of the first call asks for them: as many
+    positions as a reshape to (B, h, w, D), ids where an embedding got floats, the width of a layer.
+    None where the user said them, or where nothing is asked."""
     crash = report.trace.crash if report.trace else None
-    asked = re.search(r"shape '\[([\d, ]+)\]' is invalid for input", crash.message if crash else "")
-    shape = [int(n) for n in asked[1].split(", ")] if asked else []
-    sizes = job.contract.sizes if job.contract else {}
-    ends = [sizes.get("B"), sizes.get("D")]
-    if len(shape) < 4 or [shape[0], shape[-1]] != ends or "S" in typed.sizes or "S" not in sizes:
+    if crash is None or job.contract is None or crash.call > 1:
         return None
-    more = own_job(typed.with_flags(sizes=f"S={prod(shape[1:-1])}"), limits=job.limits)
-    return replace(more, stages=job.stages)
+    sizes = job.contract.sizes
+    asked = re.search(r"shape '\[([\d, ]+)\]' is invalid for input", crash.message)
+    shape = [int(n) for n in asked[1].split(", ")] if asked else []
+    ends = [sizes.get("B"), sizes.get("D")]
+    if len(shape) > 3 and [shape[0], shape[-1]] == ends and "S" not in typed.sizes and "S" in sizes:
+        return typed.with_flags(sizes=f"S={prod(shape[1:-1])}")
+    width = WIDTHS.search(crash.message)
+    ids = "scalar types: Long, Int; but got" in crash.message
+    last = "int" if ids else next(filter(None, width.groups()), "") if width else ""
+    taken = {name.partition(".")[0] for name in crash.inputs}
+    axes = (text.split() for text in guessed_inputs(typed, job) if last)
+    floats = ([*words[:-1], last] for words in axes if words[-1] in ("D", "C", "E"))
+    fed = tuple(" ".join(words) for words in floats if words[0].rstrip(":") in taken)
+    return typed.with_flags(inputs=fed) if fed else None
 
 
 def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
@@ -195,11 +208,16 @@ def look_at(
 ) -> Report:
     """All that `run` and the source show of a target, together; `note` is told what is done."""
     report = run(job)
-    if fitting := _with_length(typed, job, report):
-        again = run(fitting)
-        if again.trace is not None and again.trace.crash is None:
-            job, report = fitting, again
-    masked = _with_masks(typed, job)
+    fed, fitting, tried = typed, job, report
+    for _ in range(FITTINGS):
+        if (asked := _refitted(fed, fitting, tried)) is None:
+            break
+        fed, fitting = asked, replace(own_job(asked, limits=job.limits), stages=job.stages)
+        tried = run(fitting)
+    if fed is not typed and tried.trace is not None and tried.trace.crash is None:
+        note(f"it did not run with those inputs; with these it does: {fed.command()}")
+        job, report = fitting, tried
+    masked = _with_masks(fed, job)
     if masked is not None:
         report = _add_findings(report, run(masked))
     report = with_demo(typed, job, report, run)

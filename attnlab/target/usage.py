@@ -117,7 +117,8 @@ class ClassUsage:
             function = self.methods[made].get("__init__")
             names = _parameters(function)
             inner = self.roles(made, depth - 1)
-            roles = {n: _by_name(n) if _by_name(n) is not None else inner.get(n) for n in names}
+            roles = {n: inner.get(n, LITERALS.get(n)) for n in names}
+            roles |= {n: Symbol(DIMENSIONS[n]) for n in names if n in DIMENSIONS}
         elif made == "Embedding" and any(w in target for w in ("pos", "wpe")):
             roles["num_embeddings"] = M
         elif made == "Embedding" and any(w in target for w in ("segment", "type")):
@@ -284,11 +285,6 @@ class ClassUsage:
 def _parameters(function: Function | None) -> list[str]:
     names = [a.arg for a in function.args.args] if function else []
     return names[1:] if names[:1] == ["self"] else names
-
-
-def _by_name(name: str) -> Scalar | None:
-    symbol = DIMENSIONS.get(name)
-    return Symbol(symbol) if symbol else LITERALS.get(name)
 
 
 def _first_made(node: ast.expr) -> str:

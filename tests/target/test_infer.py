@@ -52,6 +52,10 @@ def test_well_known_names_are_sizes(net):
         ("self, vocab_size, n_embd", {"vocab_size": "V", "n_embd": "D"}),
         ("self, hidden_size, n_kv_heads", {"hidden_size": "D", "n_kv_heads": "Hkv"}),
         ("self, d_model, d_ff, p", {"d_model": "D", "d_ff": "F", "p": 0.0}),
+        ("self, d, window, kv_dim", {"d": "D", "window": 3, "kv_dim": "D"}),
+        ("self, d_kv, num_buckets", {"d_kv": "hd", "num_buckets": 8}),
+        ("self, mlp_ratio, resid_pdrop", {"mlp_ratio": 4, "resid_pdrop": 0.0}),
+        ("self, dim, spread: int, use_flash", {"dim": "D", "spread": 4, "use_flash": True}),
         ("self, dim, *, heads", {"dim": "D", "heads": "H"}),
         ("self, dim, num_kv_heads=None, bias=True, act='gelu'", {"dim": "D"}),
         ("self", {}),
@@ -120,14 +124,14 @@ def test_batch_and_length_are_no_constructor_arguments(net):
 
 def test_unknown_arguments_are_refused_ready_to_paste(net):
     """The message lists the constructor, the hint is a flag that would do."""
-    error = refused(net, "self, dim, units, act: str, causal: bool")
+    error = refused(net, "self, dim, units, kind: str, causal: bool")
     assert error.message == (
-        "net.py:Net is built with (dim, units, act: str, causal: bool): "
-        "nothing says what units, act, causal should be"
+        "net.py:Net is built with (dim, units, kind: str, causal: bool): "
+        "nothing says what units, kind should be"
     )
-    assert error.hint.endswith("""--init "units=12, act='text', causal=True\"""")
+    assert error.hint.endswith("""--init "units=12, kind='text'\"""")
     flag = error.hint.partition('--init "')[2].rstrip('"')
-    assert net("self, dim, units, act: str, causal: bool", init=flag).init["units"] == 12
+    assert net("self, dim, units, kind: str, causal: bool", init=flag).init["units"] == 12
 
 
 def test_a_config_from_elsewhere_is_asked_for(net):
@@ -276,7 +280,7 @@ def test_default_sizes_are_pairwise_different(net):
         "self, dim, heads, n_kv_heads, head_dim, max_len, vocab_size, d_ff", "self, x, memory, ids"
     )
     sizes = contract.sizes
-    assert sizes == {"B": 2, "S": 5, "D": 12, "H": 3, "Hkv": 1, "M": 64, "V": 50, "F": 24}
+    assert sizes == {"B": 2, "S": 5, "D": 96, "H": 12, "Hkv": 3, "M": 64, "V": 50, "F": 24}
     assert len({*sizes.values(), sizes["D"] // sizes["H"]}) == 9
 
 
