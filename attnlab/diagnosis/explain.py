@@ -118,7 +118,7 @@ def _is_right_before(repair: Repair) -> bool:
 
 def _own_step(repair: Repair) -> Relation:
     """What is wrong with a step that is right with another value of mine."""
-    op = repair.before.values[repair.mine].op
+    op = called(repair.before.values[repair.mine].op)
     if repair.swapped:
         return Relation(
             "exchanged", f"the results of {op} are taken in another order than they have"
@@ -133,7 +133,7 @@ def _shape_at_end(repair: Repair) -> Finding | None:
     if here != repair.before.output or made.numbers.shape == repair.value.shape:
         return None
     if theirs.classes[repair.theirs] in pairing.input_classes(here):
-        says = f"{made.op} changes the shape of what is right before it"
+        says = f"{called(made.op)} changes the shape of what is right before it"
         return Finding(Relation("extra-step", says), here, here, repair.theirs)
     return _missing_at_end(repair) or Finding(_other_operation(repair), here, here, repair.theirs)
 
@@ -218,7 +218,7 @@ def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -
     right = theirs.values[lost].numbers.double()
     laid = next(layouts(right, tuple(made.numbers.shape)), None)
     relation = relate(made.numbers, laid, sizes) if laid is not None else None
-    op = theirs.values[step].op
+    op = called(theirs.values[step].op)
     filled = relation is not None and relation.kind == "dropped"  # room that theirs writes into
     if relation and relation.kind.startswith(SPECIFIC) and not filled:
         says = f"what this line computes goes on {relation.says}"
@@ -262,7 +262,8 @@ def _missing_at_end(repair: Repair) -> Finding | None:
     if what and same_family(made.op, "add"):
         relation = Relation("missing-term", f"{what} is not added to what this line computes")
     else:
-        says = f"the reference applies {made.op} to what this line computes, and this file does not"
+        op = called(made.op)
+        says = f"the reference applies {op} to what this line computes, and this file does not"
         relation = Relation("missing-step", says)
     return Finding(relation, here, here, step)
 
@@ -287,21 +288,27 @@ def _describe_class(repair: Repair, which: int) -> str:
             if value.name:
                 return f"`{value.name}`"
             if value.line:
-                return f"the result of {value.op.strip('_')} of line {value.line}"
-    return f"`{theirs.name}`" if theirs.name else f"the result of {theirs.op}"
+                return f"the result of {called(value.op)} on line {value.line}"
+    return f"`{theirs.name}`" if theirs.name else f"the result of {called(theirs.op)}"
 
 
 def _other_operation(repair: Repair) -> Relation:
     mine = repair.before.values[repair.mine]
     theirs = repair.pairing.theirs.values[repair.theirs]
     if mine.op == theirs.op and mine.scalars != theirs.scalars:
-        says = f"{mine.op}({mine.scalars}) where the reference has {theirs.op}({theirs.scalars})"
+        right = f"`{theirs.op}({theirs.scalars})`"
+        says = f"`{mine.op}({mine.scalars})` where the reference has {right}"
         kind = "softmax-axis" if same_family(mine.op, "softmax") else "arguments"
         kind = "wrong-axis" if mine.op in ALONG_AXES else kind
         return Relation(kind, says)
     if same_family(mine.op, theirs.op):
         return Relation("other", "this line computes something else from the right operands")
-    return Relation("other-step", f"{mine.op} where the reference has {theirs.op}")
+    return Relation("other-step", f"{called(mine.op)} where the reference has {called(theirs.op)}")
+
+
+def called(op: str) -> str:
+    """An operation as no word of English: `to()`, `data`."""
+    return f"`{op}()`" if callable(getattr(torch.Tensor, op, len)) else f"`{op}`"
 
 
 def step_name(side: Side, index: int) -> str:

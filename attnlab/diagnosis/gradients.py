@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
-from attnlab.diagnosis.explain import LIKELY, SURE, line_text
+from attnlab.diagnosis.explain import LIKELY, SURE, called, line_text
 from attnlab.diagnosis.lines import grad_mode_line, gradient_line, nearest_difference
 from attnlab.diagnosis.pairing import Side, equal, layouts
 from attnlab.diagnosis.place import Sources
@@ -184,21 +184,23 @@ class GradientSearch:
         for i in after:
             op = side.values[i].op
             if op in FLAT:
-                told = f"{op} has a gradient of zero everywhere: nothing before it learns"
+                told = f"{called(op)} has a gradient of zero everywhere: nothing before it learns"
                 return i, Relation("gradient-zero", told)
             if op == "requires_grad_":
-                told = f"{op} freezes it: it never learns"
+                told = f"{called(op)} freezes it: it never learns"
                 return i, Relation("gradient-frozen", told)
         hidden = next((i for i in after if not side.values[i].tracked), None)
         if hidden is not None:
-            told = f"{side.values[hidden].op} is hidden from autograd{says}"
+            told = f"{called(side.values[hidden].op)} is hidden from autograd{says}"
             return hidden, Relation("gradient-cut", told)
         copies = (i for i, first in enumerate(side.classes) if first == index and i > index)
         dead = (i for i in (*after, *copies) if _is_dead(side.values[i]))
         cut = next((i for i in dead if side.values[i].line), None)
         if cut is not None:
-            told = f"what {side.values[cut].op} gives is a constant for autograd: nothing before"
-            return cut, Relation("gradient-cut", f"{told} it learns through this line")
+            told = f"what {called(side.values[cut].op)} gives is a constant for autograd"
+            return cut, Relation(
+                "gradient-cut", f"{told}: nothing before it learns through this line"
+            )
         first = after[0] if after else index
         return first, Relation("gradient", f"the gradient is wrong from here on{says}")
 
@@ -221,7 +223,7 @@ def diagnose_overwritten(side: Side, error: str, sources: Sources) -> tuple[Diag
         writes = value.op.endswith("_") and value.call >= 0 and value.line
         made = side.values[value.inputs[0]].op.strip("_") if writes and value.inputs else ""
         if made and needed and made.replace("_", "") in needed:
-            says = f"{value.op} writes over what the backward of {made} needs"
+            says = f"{called(value.op)} writes over what the backward of {called(made)} needs"
             fix = Fix(index, Relation("gradient-overwritten", says))
             return (_describe(side, fix, Side.empty(), sources, sure=False),)
     return ()
@@ -310,11 +312,11 @@ def _cuts(mine: Side, theirs: Side) -> Iterator[Fix]:
         undo = [mine.values[i].call for i in made]
         if not mine.values[made[0]].tracked:
             undo += _untracked_after(mine, made)
-            says = f"autograd is off here: it does not see {op}"
+            says = f"autograd is off here: it does not see {called(op)}"
         elif op in COPIES:
-            says = f"{op} cuts the gradient: nothing before it learns through this line"
+            says = f"{called(op)} cuts the gradient: nothing before it learns through this line"
         else:
-            says = f"{op} cuts the gradient: its result is a constant for autograd"
+            says = f"{called(op)} cuts the gradient: its result is a constant for autograd"
         yield Fix(made[0], Relation("gradient-cut", says), undo=tuple(dict.fromkeys(undo)))
 
 

@@ -319,7 +319,7 @@ def draw_from_base(
     texts = [read_text(Path(path)) for path in paths]
     at = random.Random(seed).randrange(len(paths))
     title = str(read_document(folder / DESCRIPTION).data["title"])
-    version = replace(base, title=title, solution=paths[at])
+    version = replace(base, title=title, solution=paths[at], edits=(), decoys=())
     bug = Drawer(version, texts[at], runner).draw(seed, level, bugs)
     if bug is None:
         return ""

@@ -93,8 +93,8 @@ def _syntax_error(text: str, file: str, error: SyntaxError) -> Unreadable:
     line = error.lineno or 1
     lines = re.split("\r\n|\r|\n", text)  # splitlines knows more ends of lines than Python
     source = _printable(lines[line - 1].strip())[:100] if line <= len(lines) else ""
-    says = f"syntax error on line {line}, {error.msg}" + (f": {source}" if source else "")
-    return Unreadable(says, f"Fix line {line} of {file}, then try again.", f"{file}:{line}")
+    says = f"{file}:{line}: syntax error, {error.msg}" + (f": {source}" if source else "")
+    return Unreadable(says, "Mend that line, then try again.", f"{file}:{line}")
 
 
 def _printable(text: str) -> str:

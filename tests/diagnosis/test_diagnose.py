@@ -7,6 +7,7 @@ import pytest
 from attnlab.candidate.host import LocalHost
 from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text, solution_text
+from attnlab.diagnosis.explain import called
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Code, Job
 
@@ -37,6 +38,11 @@ def test_equal_ones_are_the_same():
     """And no line is named."""
     found = diff(RIGHT)
     assert (found.outcome, found.diagnosis) == ("same", ())
+
+
+def test_a_name_of_an_operation_is_no_english():
+    """`to` would be read on: applies to to what."""
+    assert (called("to"), called("linear"), called("data")) == ("`to()`", "`linear()`", "`data`")
 
 
 @pytest.mark.parametrize("path", PADDED.alternatives)

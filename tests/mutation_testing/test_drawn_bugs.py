@@ -2,8 +2,10 @@
 
 import pytest
 
-from attnlab.mutation_testing.drawing import Drawer, _tidy
+from attnlab.catalogue.load import load
+from attnlab.mutation_testing.drawing import Drawer, _tidy, draw_from_base
 from attnlab.mutation_testing.operators.base import Mutant
+from attnlab.target.challenge_job import challenge_job
 
 RIGHT = """\
 def forward(self, x):
@@ -62,3 +64,15 @@ def test_parentheses_that_mean_nothing_go(before, after, tidy):
     found = _tidy(mutant(before, after))
     assert tidy in found.after
     assert found.text == mutant(before, tidy).text
+
+
+def test_every_right_version_of_a_base_is_graded_by_its_own_given_parts(monkeypatch):
+    """One that is written in another way has no text that the edits of a task's blanks are of."""
+    base = next(c for c in load().challenges if c.given and c.alternatives)
+    drawn = []
+    monkeypatch.setattr(Drawer, "draw", lambda self, *_, **__: drawn.append(self))
+    for seed in range(9):
+        draw_from_base(base, seed, None)
+    for one in drawn:
+        challenge_job(one.challenge, one._code(one.right), stages=("check",))  # refuses none
+    assert len({one.right for one in drawn}) == 1 + len(base.alternatives)

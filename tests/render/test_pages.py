@@ -199,7 +199,7 @@ PAGES = {
             HealthCheck(name="worker", state="fail", text="ended"),
         )
     ),
-    "error": Error(Unreadable("syntax error on line 3: x = (", "Mend line 3.", "a.py:3")),
+    "error": Error(Unreadable("a.py:3: syntax error: x = (", "Close it.", "a.py:3")),
     "error-no-hint": Error(Refused("no challenge is called x")),
 }
 

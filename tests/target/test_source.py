@@ -199,7 +199,8 @@ def test_a_syntax_error_shows_its_line(tmp_path, text, line, shown):
     path = tmp_path / "net.py"
     path.write_bytes(text.encode())
     error = refused(path, "net.py")
-    assert error.message.startswith(f"syntax error on line {line}, ")
+    assert error.message.startswith(f"net.py:{line}: syntax error, ")
+    assert str(line) not in error.hint  # it is named once
     assert shown in error.message
     assert error.message.isprintable()
     assert error.where == f"net.py:{line}"

@@ -6,6 +6,7 @@ or one whose rule does not fit what came out, makes anonymous axes: never a wron
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from attnlab.records.trace import Severity
@@ -39,6 +40,7 @@ class Flow:
         self.rules = rules
         self.symbols: dict[str, Atom] = {}  # the atoms that the user named
         self.made: list[TracedTensor] = []  # by row
+        self.files: list[str] = []  # of the code of each row
         self.inputs: list[TracedTensor] = []
         self.reports: list[tuple[int, str, Message, Severity]] = []
         self.statistics: set[int] = set()  # rows that sum over the batch as if on purpose
@@ -100,6 +102,7 @@ class Flow:
             arr.shape, arr.axes = shape, primed_apart(arr.axes)
             _inherit(self, arr, call)
             self.made.append(arr)
+            self.files.append(call.file)
 
     def end_at(self, row: int) -> None:
         """The first output of the run: it has positions, and of the batch nothing is left."""
@@ -126,6 +129,7 @@ class Flow:
             outs=[out.shape for out in row.outs],
             floats=bool(row.outs) and row.outs[0].dtype.is_floating_point,
             module=row.module,
+            file=row.code.co_filename if row.code else "",
             line=row.line,
         )
 
@@ -152,6 +156,11 @@ class Flow:
 
     def unify(self, a: Axis, b: Axis, call: Call, how: str = "") -> Axis:
         return unify.unify(self, a, b, call, how)
+
+    def place(self, call: Call, row: int) -> str:
+        """Where a call is: `on line 63`, or `at model.py:63` where the row is of another file."""
+        same = self.files[row] == call.file
+        return f"on line {call.line}" if same else f"at {Path(call.file).name}:{call.line}"
 
     def report(self, row: int, rule: str, message: Message, severity: Severity = "warning") -> None:
         self.reports.append((row, rule, message, severity))

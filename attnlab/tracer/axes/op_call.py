@@ -67,6 +67,7 @@ class Call:
     outs: list[Shape]
     floats: bool = True  # the result is of floating point
     module: str = ""  # the layer it runs in
+    file: str = ""
     line: int = 0
 
     @property

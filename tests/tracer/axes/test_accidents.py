@@ -1,7 +1,11 @@
 """Meetings of axes that should not be, each found at its line; and their right twins."""
 
 import pytest
+import torch
 from followed import followed, told
+from torch import nn
+
+import attnlab
 
 PLACES = "z = picture.permute(0, 2, 3, 1)\n"
 SCORES = "s = q @ k.mT\n"
@@ -121,6 +125,23 @@ def test_a_batch_whose_axes_are_all_reversed():
 def test_what_looks_alike_and_is_right_is_not_told(case):
     """A finding on correct code costs more trust than a missed one."""
     assert told(followed(RIGHT[case])) == []
+
+
+def test_a_sum_in_another_file_is_named_with_its_file(tmp_path):
+    """Its line alone would be looked up in the file of the softmax."""
+    made = {}
+    for name, body in {"weigh": "return s.softmax(-2)", "mix": "return w @ s"}.items():
+        text, path = f"def {name}(s, w=None):\n    {body}\n", str(tmp_path / f"{name}.py")
+        exec(compile(text, path, "exec"), made)
+
+    class Net(nn.Module):
+        def forward(self, x):
+            return made["mix"](x, made["weigh"](x @ x.mT))
+
+    trace = attnlab.trace(Net(), torch.randn(3, 7, 4), dims="x: B S D")
+    (found,) = (f for f in trace.findings if f.rule == "softmax-axis")
+    assert found.file.endswith("weigh.py")
+    assert "matmul at mix.py:2 sums over axis" in found.message
 
 
 def test_a_message_names_axes_and_sizes():

@@ -221,8 +221,8 @@ def _idle(flow: Flow, call: Call, axis: Axis, dim: int) -> None:
         "mask-no-effect",
         lambda: (
             f"({', '.join(flow.names.shape(flat[0].by.axes))}) is the same for all of axis "
-            f"{flow.names.axis(axis)}, which the softmax on line {call.line} runs over: it shifts "
-            "whole rows and hides no key. Its positions belong on the last axis"
+            f"{flow.names.axis(axis)}, which the softmax {flow.place(call, flat[0].row)} runs "
+            "over: it shifts whole rows and hides no key. Its positions belong on the last axis"
         ),
     )
 

@@ -4,7 +4,7 @@ from functools import partial
 
 from attnlab.tracer.axes.atoms import DATA, Axes, Axis, find, leaves, origin, size, stem, top
 from attnlab.tracer.axes.engine import Flow, primed_apart
-from attnlab.tracer.axes.op_call import Call, Tile, TracedTensor, by_name
+from attnlab.tracer.axes.op_call import Call, Mark, Tile, TracedTensor, by_name
 from attnlab.tracer.axes.rules.layers import layer_axis
 
 
@@ -72,7 +72,7 @@ def check_summed(flow: Flow, call: Call, *sides: tuple[Axis, TracedTensor]) -> N
             flow.report(
                 call.row if mark.keys else mark.row,
                 "softmax-axis",
-                partial(_softmax_axis_message, flow, call, mark.atoms, axis),
+                partial(softmax_axis_message, flow, call, mark, axis),
                 "note" if _is_choice(mark.atoms) else "warning",
             )
 
@@ -103,10 +103,11 @@ def _batch_summed_message(flow: Flow, call: Call, axis: Axis) -> str:
     )
 
 
-def _softmax_axis_message(flow: Flow, call: Call, over: Axis, axis: Axis) -> str:
+def softmax_axis_message(flow: Flow, call: Call, mark: Mark, axis: Axis) -> str:
+    sums = f"{call.name} {flow.place(call, mark.row)} sums"
     return (
-        f"softmax runs over axis {flow.names.axis(over)}, but {call.name} on line {call.line} sums "
-        f"over axis {flow.names.axis(axis)}: the weights of one sum do not add up to 1"
+        f"softmax runs over axis {flow.names.axis(mark.atoms)}, but {sums} over axis "
+        f"{flow.names.axis(axis)}: the weights of one sum do not add up to 1"
     )
 
 

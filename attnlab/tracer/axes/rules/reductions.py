@@ -1,9 +1,12 @@
 """Operations that sum, average or choose along axes."""
 
+from functools import partial
+
 from attnlab.tracer.axes.atoms import Atom, Axes, Axis, leaves, literal
 from attnlab.tracer.axes.engine import Flow
 from attnlab.tracer.axes.op_call import Call, TracedTensor, by_name
 from attnlab.tracer.axes.render_names import HEADS
+from attnlab.tracer.axes.rules.products import softmax_axis_message
 
 QUESTIONS = {"any", "all", "argmax", "argmin", "count_nonzero"}  # whose answers are no values
 
@@ -48,15 +51,8 @@ def _summed(flow: Flow, call: Call, lost: Axis) -> None:
     over = {id(a) for a in leaves(mark.atoms)}
     data = all(a.kind in ("index", "batch") for a in (*lost, *leaves(mark.atoms)))
     if data and not over & {id(a) for a in lost} and len(call.arrays) == 1 and call.x.tiled is None:
-        flow.report(
-            mark.row,
-            "softmax-axis",
-            lambda: (
-                f"softmax runs over axis {flow.names.axis(mark.atoms)}, but the sum on line "
-                f"{call.line} runs over axis {flow.names.axis(lost)}: the weights of one sum do "
-                "not add up to 1"
-            ),
-        )
+        message = partial(softmax_axis_message, flow, call, mark, lost)
+        flow.report(mark.row, "softmax-axis", message)
 
 
 def running(flow: Flow, call: Call) -> TracedTensor:
