@@ -168,8 +168,35 @@ def test_what_true_means_in_a_mask_is_found_by_experiment(forbids: bool, x: Tens
 
 
 def test_a_mask_that_hides_nothing_is_broken(x: Tensor) -> None:
-    """A fill of 0 leaves masked keys their weight, whatever True means."""
-    assert "mask-effect" in broken(Masked(fill=0.0), x)
+    """A fill of 0 leaves masked keys their weight, whatever True means: at the line that fills."""
+    found = live_properties(Masked(fill=0.0), (x,)).checks
+    check = next(c for c in found if c.id == "mask-effect")
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert check.outcome == "failed"
+    assert "masked_fill" in source[(check.line or 0) - 1]
+
+
+class LinearAttention(nn.Module):
+    """Sums over keys without a softmax; padded ones are zeroed before or after the feature map."""
+
+    def __init__(self, early: bool) -> None:
+        super().__init__()
+        self.early, self.qkv = early, nn.Linear(D, 3 * D)
+
+    def forward(self, x: Tensor, mask: Tensor) -> Tensor:
+        q, k, v = self.qkv(x).chunk(3, -1)
+        k = k * mask[..., None] if self.early else k
+        q, k = nn.functional.elu(q) + 1, nn.functional.elu(k) + 1
+        k = k if self.early else k * mask[..., None]
+        v = v * mask[..., None]
+        return q @ (k.mT @ v) / (q * k.sum(1, keepdim=True)).sum(-1, keepdim=True)
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_padding_in_the_sums_of_linear_attention_is_broken(early: bool, x: Tensor) -> None:
+    """A padded key that is zeroed before the feature map counts as 1 in the denominator."""
+    mask = torch.ones(x.shape[:2], dtype=torch.bool)
+    assert ("padding-invariance" in broken(LinearAttention(early), x, mask)) == early
 
 
 def test_padding_that_is_counted_is_broken(x: Tensor) -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from attnlab.candidate.live.batch import CannotTry, Changes, LiveModel, Output
 from attnlab.candidate.live.layout import Layout
-from attnlab.candidate.live.watching import Pair, Place, Values, pairs
+from attnlab.candidate.live.watching import Pair, Place, Values, first_apart, pairs
 
 SOME = 3  # positions, of which one may be changed
 
@@ -72,6 +72,10 @@ class Bench:
         found = (p for p in self.compare(changes) if p.place.line and moved(p.before, p.after))
         first = next(found, None)
         return instead if first and instead and first.op in through else first and first.place
+
+    def first_apart(self, whole: Values, part: Values, start: int) -> Place | None:
+        """The line at which a call with some of the rows, from `start` on, leaves one with all."""
+        return first_apart(whole, part, start, lambda a, b: bool(self.moved(a, b).any()))
 
 
 # ---------------------------------------------------------------- comparing

@@ -4,6 +4,7 @@ import copy
 import inspect
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from functools import partial
 from typing import Any
 
@@ -13,6 +14,7 @@ from torch import Tensor, nn
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import SOME, Bench, Broken, NotApplicable, largest_gap
 from attnlab.candidate.live.pieces import equal_in_pieces
+from attnlab.candidate.live.watching import Values
 from attnlab.target.conventions import ARGUMENTS, CACHES
 from attnlab.tracer.call_setup import uncompiled
 from attnlab.tracer.decoding import TOLERANCE, cache_argument, cache_in, output_of
@@ -76,7 +78,8 @@ class _Chain:
     def compare(self) -> None:
         """Raises `Broken` at the first step that differs."""
         for end in range(self.first + 1, self.bench.layout.length + 1):
-            out = self._call(end - 1, end, self.cache)
+            step, full = Values(), Values()
+            out = self._call(end - 1, end, self.cache, step)
             back = cache_in(out, self.name)
             self.cache = self.cache if back is None else back
             mine = output_of(out)
@@ -84,7 +87,7 @@ class _Chain:
                 self.bench.live.model,
                 copy.deepcopy(self.bench.live.unused),
             )
-            whole = output_of(self._call(0, end, None))
+            whole = output_of(self._call(0, end, None, full))
             self.bench.live.model = kept
             at = self.bench.layout.turned
             if mine is None or whole is None or mine.dim() < 2 or mine.dim() != whole.dim():
@@ -98,10 +101,11 @@ class _Chain:
                 raise Broken(
                     f"after a prefill of {self.first} positions, the step for position {end - 1} "
                     f"differs by up to {gap:.2g} from the last row of one pass over {end} "
-                    f"({self.name}: {self.form})"
+                    f"({self.name}: {self.form})",
+                    self.bench.first_apart(full, step, end - 1),
                 )
 
-    def _call(self, start: int, end: int, cache: Any) -> Any:
+    def _call(self, start: int, end: int, cache: Any, watch: Values | None = None) -> Any:
         args, kwargs = map_tensors(lambda t: self._cut(t, start, end), self.bench.live.inputs)
         model = self.bench.live.model
         takes = inspect.signature(model.forward).parameters
@@ -109,7 +113,7 @@ class _Chain:
         if "use_cache" in takes:
             more["use_cache"] = True
         torch.manual_seed(0)
-        with torch.no_grad(), uncompiled():
+        with torch.no_grad(), uncompiled(), watch or nullcontext():
             return model(*args, **{**kwargs, **more, self.name: cache})
 
     def _cut(self, tensor: Tensor, start: int, end: int) -> Tensor:

@@ -1,6 +1,7 @@
 """What is added to scores by distance alone: it favours what is near, on both sides."""
 
 import inspect
+import re
 from typing import Any
 
 import torch
@@ -28,7 +29,8 @@ def distance_bias(bench: Bench) -> None:
     both = "causal" not in bench.promises and not _takes_mask(bench)
     for place, bias, heads in watch.found:
         if why := _wrong(heads, both):
-            raise Broken(why, place_of_held(bench.live.model, bias) or place)
+            made = watch.distance if "sign" in why else place_of_held(bench.live.model, bias)
+            raise Broken(why, made or place)
 
 
 def _wrong(heads: Tensor, both: bool) -> str:
@@ -47,8 +49,13 @@ def _wrong(heads: Tensor, both: bool) -> str:
             "those keys: what lies ahead is favoured the more, the farther it is. A bias for both "
             "sides takes the absolute distance"
         )
-    flat = bool((after[:, 1:] == after[:, :1]).all())
-    if both and flat and bool((before[:, 1:] != before[:, :1]).any()):
+    flat, level = (bool((side[:, 1:] == side[:, :1]).all()) for side in (after, before))
+    if level and not flat:
+        return (
+            "all keys before a query have the bias of its own position, while those behind it are "
+            "told apart: the distance has the wrong sign, query minus key for key minus query"
+        )
+    if both and flat and not level:
         return (
             "all keys behind a query have the bias of its own position, while those before it are "
             "told apart, and nothing hides them: the buckets are those of causal attention"
@@ -66,9 +73,9 @@ def _rises(by_distance: Tensor) -> bool:
 
 
 def _takes_mask(bench: Bench) -> bool:
-    """Whether a mask may come from outside, which would hide what lies ahead."""
+    """Whether a mask may come from outside that hides what lies ahead, and no mere padding."""
     names = inspect.signature(bench.live.model.forward).parameters
-    return any("mask" in name or "causal" in name for name in names)
+    return any(re.search(r"^(?!.*(pad|key|valid)).*(mask|causal)", name) for name in names)
 
 
 class Biases(TorchFunctionMode):
@@ -77,6 +84,7 @@ class Biases(TorchFunctionMode):
     def __init__(self, length: int) -> None:
         super().__init__()
         self.length = length
+        self.distance: Place | None = None  # where positions are subtracted
         self.found: list[tuple[Place, Tensor, Tensor]] = []  # the bias, and its heads
         self.made: dict[int, tuple[Place, Tensor]] = {}  # by memory, which is kept
 
@@ -92,6 +100,8 @@ class Biases(TorchFunctionMode):
         if not isinstance(out, Tensor) or out.dim() < 2:
             return out
         place = place_of_call() if out.shape[-2:] == (self.length, self.length) else None
+        if place and "sub" in name and out.dim() == 2 and not out.is_floating_point():
+            self.distance = place
         for one in given if out.dim() > 2 else ():
             heads = self._by_distance(one)
             if heads is not None:

@@ -13,7 +13,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import CannotTry, Leaf
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
-from attnlab.candidate.live.watching import is_triangle
+from attnlab.candidate.live.watching import Place, Values, is_triangle, pairs
 
 # Arguments that can only be masks over keys.
 SURE = {
@@ -22,7 +22,7 @@ SURE = {
 }
 # Those that are tried where they were not given.
 OPTIONAL = {*SURE, "mask", "valid_mask", "input_mask", "keep", "visible"}
-CONVOLUTIONS = (nn.Conv1d, nn.Conv2d, nn.Conv3d)
+MIXERS = (nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.RNNBase)  # of positions, by no mask
 SHORTEST = 4  # positions of which one is hidden
 
 
@@ -140,18 +140,21 @@ def _unknown(bench: Bench, mask: Leaf | str, tries: list[Hiding]) -> Exception:
         return CannotTry(f"{name}: {unsure}")
     added, sure = isinstance(mask, str), name.rpartition(".")[2] in SURE
     says = "hides no key in the forms that were tried"
+    place = next((found.place for found in tries if found.place), None)
     if not any(found.effect for found in tries):
         if any(found.own for found in tries):
-            return Broken(f"{name} hides queries and no keys: it moves the masked position alone")
+            why = f"{name} hides queries and no keys: it moves the masked position alone"
+            return Broken(why, place)
         says = "changes no output, whichever key it hides"
         sure = sure and not (added and _is_installed(bench))
-        return Broken(f"{name} {says}") if sure else CannotTry(f"{name} {says}")
+        return Broken(f"{name} {says}", place) if sure else CannotTry(f"{name} {says}")
     if added and not sure:
         return CannotTry(f"{name} {says}")
     worst = max(found.gap for found in tries)
     return Broken(
         f"{name} hides no key: with position {bench.layout.length // 2} masked for all queries, by "
-        f"True or by False, changing it moves other outputs by up to {worst:.2g}"
+        f"True or by False, changing it moves other outputs by up to {worst:.2g}",
+        place,
     )
 
 
@@ -166,7 +169,7 @@ def _doubt(bench: Bench, tries: list[Hiding]) -> str:
 
 def convolves(bench: Bench) -> bool:
     """Whether something mixes positions that takes no mask."""
-    return any(isinstance(module, CONVOLUTIONS) for module in bench.live.model.modules())
+    return any(isinstance(module, MIXERS) for module in bench.live.model.modules())
 
 
 def _forms(
@@ -206,6 +209,9 @@ class Hiding(NamedTuple):
     own: bool  # whether the mask changes the output of the position that it hides
     hidden: bool
     gap: float
+    place: (
+        Place | None
+    )  # where the mask meets a floating-point value, else where others see the key
 
 
 def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -> Hiding:
@@ -216,16 +222,15 @@ def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -
     hidden[..., at] = form.hidden
     masked = named_by(bench, mask if isinstance(mask, str) else mask.name)
     other = bench.layout.change_positions(masked or bench.layout.targets, at, at + 1)
-    outs = []
-    for value in (opened, hidden):
-        if isinstance(mask, Leaf):
-            given = {mask.key: value}
-            outs += [bench.live.call(given), bench.live.call({**other, **given})]
-        else:
-            leaf = bench.live.add(mask, value)
-            try:
-                outs += [bench.live.call({}), bench.live.call(other)]
-            finally:
+    outs, seen = [], [Values() for _ in range(4)]
+    for value, watches in ((opened, seen[:2]), (hidden, seen[2:])):
+        leaf = None if isinstance(mask, Leaf) else bench.live.add(mask, value)
+        given = {mask.key: value} if isinstance(mask, Leaf) else {}
+        try:
+            for changes, watch in zip(({}, other), watches, strict=True):
+                outs.append(bench.live.call({**changes, **given}, watch=watch))
+        finally:
+            if leaf:
                 bench.live.remove(leaf)
     a, b, c, d = (o.main for o in outs)
     if not (c.isfinite() | (c == float("-inf"))).all():
@@ -237,7 +242,26 @@ def _hides(bench: Bench, mask: Leaf | str, shape: tuple[int, ...], form: Form) -
         own=bool(bench.moved(a, c).any()),
         hidden=gap == 0.0,
         gap=gap,
+        place=_meets(bench, seen, at) if gap else None,
     )
+
+
+def _meets(bench: Bench, seen: list[Values], at: int) -> Place | None:
+    """Where a mask that hides nothing first moves scores; else where others see the hidden key."""
+    opened, _, hidden, changed = seen
+    scores = (
+        p.place
+        for p in pairs(opened, hidden)
+        if p.place.line and p.before.dim() > 2 and bench.moved(p.before, p.after).any()
+    )
+    mixed = (
+        p.place
+        for p in pairs(hidden, changed)
+        if p.place.line
+        and bench.layout.by_position(p.before) is not None
+        and _elsewhere(bench, p.before, p.after, at) > 0
+    )
+    return next(scores, None) or next(mixed, None)
 
 
 def named_by(bench: Bench, mask: str) -> list[Leaf]:

@@ -6,6 +6,7 @@ from torch import Tensor
 from attnlab.candidate.live.batch import CannotTry, Output
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.masks import SHORTEST, Known, convolves, named_by, padding_mask
+from attnlab.candidate.live.watching import Values
 
 PADDED = 2  # positions at the end of a sample that is padded for a look
 
@@ -23,12 +24,14 @@ def padding_invariance(bench: Bench) -> None:
         raise CannotTry("the meaning of the mask is not known")
     if known and len(layout.sequences) > len(named_by(bench, known.leaf.name)) > 0:
         raise CannotTry(f"{known.leaf.name} hides positions of one input among several")
-    if bench.keys != {length} or convolves(bench):
+    linear = bool(known) and not bench.keys and not convolves(bench)
+    if not linear and (bench.keys != {length} or convolves(bench)):
         raise CannotTry("not all that mixes positions is attention over them")
     real = length - PADDED
     changes = _padded(bench)
-    whole = _call(bench, changes, known)
-    short = _call(bench, changes, known, cut=real)
+    full, part = Values(), Values()
+    whole = _call(bench, changes, known, watch=full)
+    short = _call(bench, changes, known, cut=real, watch=part)
     rows, few = _rows(bench, whole, length), _rows(bench, short, real)
     if rows is None or few is None or rows.shape[1:] != few.shape[1:]:
         raise CannotTry("shorter samples gave an output of another shape")
@@ -38,7 +41,8 @@ def padding_invariance(bench: Bench) -> None:
         how = f", hidden by {known.leaf.name}" if known else ""
         raise Broken(
             f"{PADDED} positions of padding ({pad}{how}) after {real} real ones changed the "
-            f"output of the real ones by up to {gap:.2g}"
+            f"output of the real ones by up to {gap:.2g}",
+            bench.first_apart(full, part, 0),
         )
 
 
@@ -62,7 +66,11 @@ def _no_pad(pads: frozenset[int]) -> Tensor:
 
 
 def _call(
-    bench: Bench, changes: dict[int, Tensor], known: Known | None, cut: int | None = None
+    bench: Bench,
+    changes: dict[int, Tensor],
+    known: Known | None,
+    cut: int | None = None,
+    watch: Values | None = None,
 ) -> Output:
     """A call with the last positions masked, or with all inputs cut to a length."""
     live, layout = bench.live, bench.layout
@@ -76,16 +84,16 @@ def _call(
                     value = value.narrow(axis, 0, cut)
             given[leaf.key] = value
     if known is None:
-        return live.call(given)
+        return live.call(given, watch=watch)
     dtype = live.dtype if known.form.dtype.is_floating_point else known.form.dtype
     mask = torch.full(tuple(known.leaf.value.shape), known.form.open, dtype=dtype)
     mask[..., layout.length - PADDED :] = known.form.hidden
     mask = mask[..., :cut]
     if known.leaf in live.leaves:
-        return live.call({**given, known.leaf.key: mask})
+        return live.call({**given, known.leaf.key: mask}, watch=watch)
     leaf = live.add(known.leaf.name, mask)
     try:
-        return live.call(given)
+        return live.call(given, watch=watch)
     finally:
         live.remove(leaf)
 

@@ -2,7 +2,8 @@
 slots of a buffer that the positions beside the input choose."""
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import torch
@@ -17,7 +18,7 @@ from attnlab.candidate.live.bench import (
     largest_gap,
     numbered,
 )
-from attnlab.candidate.live.watching import Rectangles
+from attnlab.candidate.live.watching import Rectangles, Values
 from attnlab.tracer.call_setup import uncompiled
 from attnlab.tracer.decoding import TOLERANCE, cache_in
 
@@ -42,7 +43,8 @@ def equal_in_pieces(bench: Bench) -> None:
 
 
 def _compare(bench: Bench, whole: Tensor, pieces: list[tuple[int, int]]) -> None:
-    for (start, end), out in zip(pieces, _fed(bench, pieces), strict=False):
+    full, part = Values(), [Values() for _ in pieces]
+    for (start, end), watch, out in zip(pieces, part, _fed(bench, pieces, part), strict=False):
         rows = whole[:, start:end]
         if out.shape != rows.shape:
             raise NotApplicable("it gives no output of each of the positions that it is fed")
@@ -51,13 +53,18 @@ def _compare(bench: Bench, whole: Tensor, pieces: list[tuple[int, int]]) -> None
             continue
         if not start:
             raise NotApplicable("the first positions alone give another output than among all")
+        bench.live.forget()
+        bench.live.call({}, watch=full)
         raise Broken(
             f"{numbered('position', range(start, end))}, fed behind a cache of {start}, gave an "
-            f"output that differs by up to {gap:.2g} from one pass over all {bench.layout.length}"
+            f"output that differs by up to {gap:.2g} from one pass over all {bench.layout.length}",
+            bench.first_apart(full, watch, start),
         )
 
 
-def _fed(bench: Bench, pieces: list[tuple[int, int]]) -> Iterator[Tensor]:
+def _fed(
+    bench: Bench, pieces: list[tuple[int, int]], watches: Sequence[Values] = ()
+) -> Iterator[Tensor]:
     """The outputs of calls with these positions, each given the cache that the one before left."""
     live, layout = bench.live, bench.layout
     function = live.model.forward
@@ -85,7 +92,7 @@ def _fed(bench: Bench, pieces: list[tuple[int, int]]) -> Iterator[Tensor]:
         if number and name:
             bound.arguments[name] = cache
         live.model.eval()
-        with torch.no_grad(), uncompiled():
+        with torch.no_grad(), uncompiled(), watches[number] if watches else nullcontext():
             returned = live.model(*bound.args, **bound.kwargs)
         if name:
             left = cache_in(returned, name)

@@ -8,6 +8,7 @@ from torch import Tensor
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, largest_gap, like, numbered
 from attnlab.candidate.live.layout import Layout
+from attnlab.candidate.live.watching import Values
 from attnlab.tracer.findings.positions import POSITION
 
 FAINT = 1e-9  # of a value: what is left of an input that dies out on the way
@@ -61,15 +62,18 @@ def alone(bench: Bench) -> None:
     if bench.random:
         raise CannotTry("equal calls differ, as they draw random numbers")
     at = layout.samples - 1
-    out = bench.live.call(layout.only(at)).main
+    full, part = Values(), Values()
+    out = bench.live.call(layout.only(at), watch=part).main
     one = Layout(layout.live, 1, layout.length, layout.turned).by_sample(out)
     if one is None or one.shape[1:] != whole.shape[1:]:
         raise CannotTry("one sample alone gave an output of another shape")
     if bench.moved(whole[at], one[0]).any():
         gap = (whole[at] - one[0]).abs().max().item()
+        bench.live.call({}, watch=full)
         raise Broken(
             f"sample {at} alone gave another output than in the batch of "
-            f"{layout.samples}, by up to {gap:.2g}"
+            f"{layout.samples}, by up to {gap:.2g}",
+            bench.first_apart(full, part, at),
         )
 
 

@@ -3,7 +3,7 @@
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import torch
@@ -190,6 +190,43 @@ def pairs(one: Values, other: Values) -> Iterator[Pair]:
         for a, b in zip(one.steps, other.steps, strict=True):
             if a.value is not None and b.value is not None and a.value.shape == b.value.shape:
                 yield Pair(a.place, a.op, a.value, b.value)
+
+
+def first_apart(
+    whole: Values, part: Values, start: int, moved: Callable[[Tensor, Tensor], bool]
+) -> Place | None:
+    """The line at which a call with some positions or samples, from `start` on, leaves the call
+    with all: the first that only it ran, with a value of its own, else the first that differs.
+    None where all that can be laid beside each other is equal."""
+    same: dict[tuple[Place, str], list[Step]] = {}
+    for step in reversed(whole.steps):
+        same.setdefault((step.place, step.op), []).append(step)
+    own: Place | None = None
+    for step in part.steps:
+        others = same.get((step.place, step.op))
+        if not others:
+            known = step.value is None or any(
+                _apart(other.value, step.value, 0, moved) is False for other in whole.steps
+            )
+            own = own or (None if known or not step.place.line else step.place)
+            continue
+        apart = _apart(others.pop().value, step.value, start, moved)
+        if apart:
+            return own or step.place
+        own = own if apart is None else None
+    return None
+
+
+def _apart(
+    whole: Tensor | None, part: Tensor | None, start: int, moved: Callable[[Tensor, Tensor], bool]
+) -> bool | None:
+    """Whether a value differs from its rows of another; None where it has no such rows."""
+    if part is None or whole is None or part.dim() != whole.dim() or not part.numel():
+        return None
+    for axis, (size, most) in enumerate(zip(part.shape, whole.shape, strict=True)):
+        if size < most and start + size <= most:
+            whole = whole.narrow(axis, start, size)
+    return moved(whole, part) if whole.shape == part.shape else None
 
 
 class Rectangles(TorchFunctionMode):

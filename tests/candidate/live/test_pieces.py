@@ -1,5 +1,7 @@
 """A cache is the same as no cache: positions, masks and slots of steps, wrong and right."""
 
+from pathlib import Path
+
 import pytest
 import torch
 from torch import Tensor, nn
@@ -53,17 +55,26 @@ class Slots(nn.Module):
         return self.out(F.scaled_dot_product_attention(q, kv[0], kv[1], attn_mask=keep))
 
 
-def outcome(model: nn.Module, *args: Tensor) -> str:
+def decoding(model: nn.Module, *args: Tensor):
     found = {check.id: check for check in live_properties(model, args).checks}
-    return found["prefill-equals-decode"].outcome
+    return found["prefill-equals-decode"]
+
+
+def outcome(model: nn.Module, *args: Tensor) -> str:
+    return decoding(model, *args).outcome
 
 
 @pytest.mark.parametrize(
-    ("bug", "expected"), [("", "passed"), ("positions", "failed"), ("mask", "failed")]
+    ("bug", "line"), [("", ""), ("positions", "self.pos("), ("mask", "scaled_dot")]
 )
-def test_steps_and_pieces_equal_one_pass(bug: str, expected: str) -> None:
-    """Positions that begin anew, and a mask of a piece that hides its newest keys."""
-    assert outcome(Stepwise(bug), torch.randint(0, V, (2, 9))) == expected
+def test_steps_and_pieces_equal_one_pass(bug: str, line: str) -> None:
+    """Positions that begin anew, and a mask of a piece that hides its newest keys: each is told at
+    the first line at which the step leaves the whole pass."""
+    check = decoding(Stepwise(bug), torch.randint(0, V, (2, 9)))
+    assert check.outcome == ("failed" if bug else "passed")
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert line in (source[check.line - 1] if check.line else "")
+    assert bool(check.line) == bool(bug)
 
 
 @pytest.mark.parametrize(("masked", "expected"), [(True, "passed"), (False, "failed")])
