@@ -119,6 +119,17 @@ def write_whole(path: Path, text: str, *, keep: bool = False) -> str:
     return kept
 
 
+def absolute_path(file: str) -> str:
+    """The full path of a file that others will read; raises `Unreadable` where they could not."""
+    path = Path(file)
+    try:
+        _must_be_regular(path, file, path.stat())
+        with path.open("rb"):
+            return str(path.resolve())
+    except (OSError, ValueError) as error:
+        raise _unreadable(path, file, error) from None
+
+
 def _must_be_regular(path: Path, shown: str, status: os.stat_result) -> None:
     kind = stat.S_IFMT(status.st_mode)
     if kind == stat.S_IFDIR:

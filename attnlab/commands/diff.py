@@ -30,6 +30,17 @@ Weights = Annotated[
         help="A TOML file with [weights]: each parameter of yours by those of the reference.",
     ),
 ]
+Checkpoint = Annotated[
+    str,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Your weights in place of drawn ones: of torch.save, or safetensors.",
+    ),
+]
+ReferenceCheckpoint = Annotated[
+    str, typer.Option("--reference-checkpoint", metavar="FILE", help="Those of the reference.")
+]
 AllSteps = Annotated[bool, typer.Option("--all-rows", help="Do not fold steps that are equal.")]
 
 
@@ -38,6 +49,8 @@ def command(
     named: NamedTarget,
     reference: Other,
     weights: Weights = "",
+    checkpoint: Checkpoint = "",
+    reference_checkpoint: ReferenceCheckpoint = "",
     all_rows: AllSteps = False,
     timeout: Timeout = "",
     html: Html = "",
@@ -48,6 +61,7 @@ def command(
     Both get the same weights and inputs, in float64. A line is named when your output becomes right
     with the reference's value put there. Where outputs are equal, gradients are compared.
     """
+    from attnlab.files import absolute_path
     from attnlab.render.diff import DiffPage
     from attnlab.target.diff_target import diff_job
     from attnlab.target.revision import past_version
@@ -57,6 +71,8 @@ def command(
         typed = replace(typed, target=mine)
         names = named_mine, shown
         job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names)
+        files = [absolute_path(f) if f else "" for f in (checkpoint, reference_checkpoint)]
+        job = replace(job, checkpoints=(files[0], files[1]))
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
         report = run_job(job)
     diff = _diff(report)

@@ -19,6 +19,8 @@ from attnlab.diagnosis.gradients import (
 from attnlab.diagnosis.pairing import Pairing, Side
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
+from attnlab.errors import Refused
+from attnlab.grading.checkpoints import Checkpoints, read_checkpoints
 from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.sizes import rounds
@@ -27,16 +29,17 @@ from attnlab.probe.reference import BadReference
 from attnlab.probe.weights.match import likely_weights
 from attnlab.records import Code, Job
 from attnlab.records.diagnosis import DiffReport
-from attnlab.sizes import Sizes
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
-SAME = "outputs and gradients, at several sizes, with drawn weights and inputs, in float64"
-ONE = "outputs, at several sizes, with drawn weights and inputs, in float64"
+ALL, OUTPUTS = "outputs and gradients", "outputs"
+SEVERAL = "at several sizes, with drawn weights and inputs, in float64"
+ONE_SIZE = "at the checkpoint's sizes, with its weights and drawn inputs, in float64"
 NAN = "both give NaN, of which nothing more can be said"
 MAPPED = (
     "--weights FILE says how they go, as in a TOML file with [weights] and lines such as "
-    '"qkv.weight" = "cat(q.weight, k.weight, v.weight)"'
+    '"qkv.weight" = "cat(q.weight, k.weight, v.weight)"; '
+    "--checkpoint with --reference-checkpoint needs no map"
 )
 NARROW = (
     "values are compared in float64: a line that names float32 or half meets float64 there; "
@@ -49,38 +52,53 @@ MAPS = 12  # likely ways to load the weights, where none can be proven
 def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
     """How mine differs from the reference, at the first sizes and inputs where it does."""
     try:
-        context = context_of()
-    except BadReference as error:
+        return _compare(context_of(), job)
+    except Raised as error:
+        says = f"{error.file}:{error.line}: {error}"
+        if "dtype" in says:  # of ours: it may well run in its own
+            return DiffReport(outcome="cannot-compare", message=says, hint=NARROW)
+        return DiffReport(outcome="crashed", message=says)
+    except Refused as error:
+        return DiffReport(outcome="cannot-compare", message=str(error), hint=error.hint)
+    except (BadReference, CannotTell, UnexpectedOutput, TypeError) as error:
         return DiffReport(outcome="cannot-compare", message=str(error))
-    report = DiffReport(outcome="cannot-compare", message="nothing could be compared")
+
+
+def _compare(context: GradingContext, job: Job) -> DiffReport:
     if context.reference is not None:
         context.reference.names = job.reference_names
     sizes_of = rounds(context.contract, context.dice.plain, narrow=True)
-    telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]]
-    for sizes in telling[:ROUNDS]:
+    telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]][:ROUNDS]
+    files = Checkpoints()
+    if any(job.checkpoints):
+        built = [Probe(context, sizes) for sizes in telling[:2]]
+        files = read_checkpoints(built, job.checkpoints, context.contract.sizes)
+        telling = [files.sizes]
+    report = DiffReport(outcome="cannot-compare", message="nothing could be compared")
+    for sizes in telling:
         probe = Probe(context, sizes)
-        try:
-            probe.equip()
-            report = _compare_at(probe, job, sizes)
-        except Raised as error:
-            says = f"{error.file}:{error.line}: {error}"
-            if "dtype" in says:  # of ours: it may well run in its own
-                return DiffReport(outcome="cannot-compare", message=says, hint=NARROW)
-            return DiffReport(outcome="crashed", message=says)
-        except (BadReference, CannotTell, UnexpectedOutput, TypeError) as error:
-            return DiffReport(outcome="cannot-compare", message=str(error))
+        probe.equip()
+        report = _compare_at(probe, job, files)
         if report.outcome != "same":
-            return report
-    what = ONE if report.message == FIRST else SAME
-    return replace(report, message="; ".join(filter(None, (what, report.message))))
+            break
+    else:
+        at, what = ONE_SIZE if files.sizes else SEVERAL, OUTPUTS if report.message == FIRST else ALL
+        said = f"{what}, {at}"
+        report = replace(report, message="; ".join(filter(None, (said, report.message))))
+    found = context.weight_matcher.found
+    names = (found.entries if found else None) or context.contract.weights
+    renamed = {n: said for n, said in names.items() if n != said}
+    return replace(report, weights=renamed, loaded=files.says)
 
 
-def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
-    report = DiffReport(outcome="same")
-    note = _load_likely_weights(probe)
-    if note is None:
+def _compare_at(probe: Probe, job: Job, files: Checkpoints) -> DiffReport:
+    report, sizes = DiffReport(outcome="same"), probe.sizes
+    note = "" if all(job.checkpoints) else _load_likely_weights(probe)
+    if note is None or (note and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
         return replace(refused, hint=MAPPED if job.own else "")
+    if files.sizes:
+        files.load(probe)
     for mask in _masks(probe):
         try:
             draws = [_draw(probe, probe.draw(mask)) for _ in range(2)]
@@ -94,6 +112,8 @@ def _compare_at(probe: Probe, job: Job, sizes: Sizes) -> DiffReport:
                 return replace(report, message=NAN)
         if report.outcome != "same":
             break
+    if report.outcome == "same" and all(job.checkpoints):
+        report = files.compare(probe) or report
     return with_files(report, _names(job))
 
 

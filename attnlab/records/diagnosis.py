@@ -1,5 +1,6 @@
 """What comparing two implementations gives: paired steps, and the lines that are wrong and how."""
 
+from dataclasses import field
 from typing import Literal
 
 from attnlab.records.base import record
@@ -41,10 +42,12 @@ class DiffReport:
     """How the outputs differ, and why."""
 
     outcome: DiffOutcome
-    part: Literal["output", "gradient"] = "output"  # that differs
+    part: Literal["output", "gradient", "weights"] = "output"  # that differs
     max_error: float = 0.0
     message: str = ""
     hint: str = ""
     steps: tuple[PairedStep, ...] = ()
     diagnosis: tuple[Diagnosis, ...] = ()
     runs: int = 0  # how often mine was run again
+    weights: dict[str, str] = field(default_factory=dict)  # mine by the reference's, if renamed
+    loaded: str = ""  # from which files, at which sizes

@@ -10,12 +10,14 @@ from attnlab.render.json import Document
 from attnlab.render.screen import Screen, bare_table, plural, truncate
 
 AROUND = 2  # equal steps that are shown before the first that differs
+MAPPED = 6  # weights, without --all-rows
 MOST = 12  # steps that differ, without --all-rows
 HEADS = {
     "same": ("ok", "ok", "the outputs are equal"),
     "different": ("bad", "bad", "the outputs differ"),
     "cannot-compare": ("empty", "warn", "cannot be compared"),
 }
+PARTS = {"output": "outputs", "gradient": "gradients", "weights": "checkpoints"}
 NOUNS = {"output": ("value", "the output"), "gradient": ("gradient", "all gradients")}
 
 
@@ -31,22 +33,23 @@ class DiffPage:
 
     def show(self, screen: Screen) -> None:
         mark, style, says = HEADS.get(self.outcome, ("bad", "bad", self.outcome))
-        head = f"{getattr(screen.marks, mark)} {says}"
+        head = f"{getattr(screen.marks, mark)} {says}".replace("outputs", PARTS[self.report.part])
         much = f"  by up to {self.report.max_error:.3g}" if self.report.max_error else ""
-        if self.report.part == "gradient":
-            head = head.replace("outputs", "gradients")
         screen.say((head, style), much if self.outcome == "different" else "")
         screen.say((self.target, "name"), "  beside  ", (self.reference, "name"), indent=2)
         if self.reference_says:
             screen.say((f"reference {self.reference_says}", "aside"), indent=2)
+        if self.report.loaded:
+            screen.say((f"sizes: {self.report.loaded}", "aside"), indent=2)
         if self.report.message:
-            screen.say(self.report.message, indent=2)
+            screen.hang("  ", self.report.message)
         if self.report.hint:
             screen.say(self.report.hint, indent=2)
         for each in self.report.diagnosis:
             screen.gap()
             show_diagnosis(each, screen)
-        if self.outcome == "different" and not (self.report.diagnosis or self.report.hint):
+        known = self.report.diagnosis or self.report.hint or self.report.part == "weights"
+        if self.outcome == "different" and not known:
             what, goal = NOUNS[self.report.part]
             screen.gap()
             screen.prose(
@@ -56,6 +59,8 @@ class DiffPage:
         steps = self.outcome != "same" and self.report.part == "output"
         if steps or self.all_rows:
             show_steps(self.report, screen, self.all_rows)
+        if self.report.weights:
+            show_weights(self.report.weights, screen, self.all_rows)
         screen.do_next(self.next)
 
     def document(self) -> Document:
@@ -69,8 +74,20 @@ class DiffPage:
             "message": self.report.message,
             "diagnosis": plain(self.report.diagnosis),
             "steps": plain(self.report.steps),
+            "weights": self.report.weights,
+            "loaded": self.report.loaded,
             "next": self.next,
         }
+
+
+def show_weights(weights: dict[str, str], screen: Screen, everything: bool = False) -> None:
+    """How mine were made of the reference's, as --weights takes it."""
+    screen.heading("weights of yours by those of the reference, as --weights FILE takes them")
+    shown = list(weights.items())[: None if everything else MAPPED]
+    for name, said in shown:
+        screen.one_line(f'  "{name}" = "{said}"')
+    if len(shown) < len(weights):
+        screen.say((f"  {len(weights) - len(shown)} more with --all-rows", "aside"))
 
 
 def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
@@ -81,7 +98,7 @@ def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     if found.their_source:
         where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""
         screen.hang(("  right   ", "title"), f"{found.their_source}{where}")
-    screen.say((f"  {_how_sure(found)}", "aside"))
+    screen.say((_how_sure(found), "aside"), indent=2)
 
 
 def _how_sure(found: Diagnosis) -> str:

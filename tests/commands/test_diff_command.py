@@ -4,6 +4,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+import torch
 
 from attnlab.catalogue.load import load
 
@@ -126,3 +127,104 @@ def test_a_grade_that_passes_compares_nothing(shell):
     Path("mine.py").write_text(f"# attnlab: {BASE.slug}\n{RIGHT}")
     found = shell("grade", "mine.py", "--reveal", "--json").json
     assert (found["outcome"], found["diagnosis"]) == ("passed", [])
+
+
+FUSED = """
+from torch import nn
+
+
+class Attn(nn.Module):
+    def __init__(self, embed_dim: int, num_heads: int):
+        super().__init__()
+        self.heads = num_heads
+        self.qkv = nn.Linear(embed_dim, 3 * embed_dim)
+        self.proj = nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x):
+        b, s, d = x.shape
+        q, k, v = self.qkv(x).view(b, s, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
+        mixed = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return self.proj(mixed.transpose(1, 2).flatten(2))
+"""
+APART = """
+from torch import nn
+
+
+class Attn(nn.Module):
+    def __init__(self, embed_dim: int, num_heads: int):
+        super().__init__()
+        self.heads = num_heads
+        self.q, self.k, self.v, self.o = (nn.Linear(embed_dim, embed_dim) for _ in range(4))
+
+    def forward(self, x):
+        q, k, v = (
+            layer(x).view(*x.shape[:2], self.heads, -1).transpose(1, 2)
+            for layer in (self.q, self.k, self.v)
+        )
+        mixed = (q @ k.mT / q.shape[-1] ** 0.5).softmax(-1) @ v
+        return self.o(mixed.transpose(1, 2).flatten(2))
+"""
+
+
+@pytest.fixture
+def checkpoints(shell):
+    """A fused module and one with a layer each, and checkpoints of the same weights for both."""
+    Path("fused.py").write_text(FUSED)
+    Path("apart.py").write_text(APART)
+    theirs = {
+        f"{name}.{kind}": torch.randn(*[20] * (2 if kind == "weight" else 1)) / 4
+        for name in "qkvo"
+        for kind in ("weight", "bias")
+    }
+    mine = {f"proj.{kind}": theirs[f"o.{kind}"] for kind in ("weight", "bias")}
+    for kind in ("weight", "bias"):
+        mine[f"qkv.{kind}"] = torch.cat([theirs[f"{name}.{kind}"] for name in "qkv"])
+    torch.save(mine, "mine.pt")
+    torch.save({"model": {f"blocks.3.attn.{k}": v for k, v in theirs.items()}}, "theirs.pt")
+    torch.save(mine | {"proj.weight": mine["proj.weight"].T}, "turned.pt")
+    return shell
+
+
+BOTH = ("--sizes", "H=4", "--reference-checkpoint", "theirs.pt", "--checkpoint")
+
+
+def test_a_checkpoint_of_either_side_serves_both(checkpoints):
+    """The map that is proven goes both ways, sizes are read off the weights, a submodule is found
+    by its names; and a converter's slip is named by the weight that holds it."""
+    mine = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", "--checkpoint", "mine.pt")
+    theirs = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", *BOTH[:-1])
+    for said in (mine, theirs):
+        assert said.code == 0, said.out
+        assert "sizes: D=20 of the checkpoint" in said.out
+        assert '"qkv.weight" = "cat(q.weight, k.weight, v.weight)"' in said.out
+    turned = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", *BOTH, "turned.pt", "--json")
+    assert (turned.code, turned.json["part"]) == (1, "weights")
+    assert "proj.weight is transposed" in turned.json["message"]
+    assert "qkv" not in turned.json["message"]
+
+
+def test_two_checkpoints_need_no_map(checkpoints):
+    """Where wrong code leaves none to be proven, its line is named all the same."""
+    Path("bad.py").write_text(FUSED.replace("/ q.shape[-1] ** 0.5", "/ d**0.5"))
+    said = checkpoints("diff", "bad.py:Attn", "apart.py:Attn", *BOTH, "mine.pt")
+    assert said.code == 1
+    assert "bad.py:15" in said.out
+    assert "2 times too small" in said.out
+
+
+def test_checkpoints_that_do_not_fit_are_no_difference(checkpoints):
+    """Of other sizes, of another module, no checkpoint at all, or missing: a line each."""
+    torch.save({"qkv.weight": torch.zeros(3)}, "other.pt")
+    wide = {"qkv.weight": torch.zeros(72, 24), "qkv.bias": torch.zeros(72)}
+    torch.save(wide | {"proj.weight": torch.zeros(24, 24), "proj.bias": torch.zeros(24)}, "wide.pt")
+    Path("junk.pt").write_text("junk")
+    for name, why in (
+        ("other.pt", "other.pt has no qkv.bias; it holds qkv.weight"),
+        ("wide.pt", "D is 24 in"),
+        ("junk.pt", "junk.pt cannot be read as a checkpoint: torch.save did not write it"),
+    ):
+        said = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", *BOTH, name, "--json")
+        assert said.code == 3
+        assert why in said.json["message"]
+    gone = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", "--checkpoint", "gone.pt")
+    assert (gone.code, "gone.pt: no such file" in gone.err) == (2, True)

@@ -139,6 +139,17 @@ def map_weights(values: Mapping[str, Tensor], at: Indices) -> Indices:
     return {name: flat[place] for name, place in at.items()}
 
 
+def invert_weights(
+    parameters: Mapping[str, Tensor], at: Indices, theirs: Shapes
+) -> dict[str, Tensor]:
+    """The reference's weights that `map_weights` makes these parameters of."""
+    places = element_indices(theirs)
+    flat = torch.zeros(sum(p.numel() for p in places.values()), dtype=torch.float64)
+    for name, place in at.items():
+        flat[place.flatten()] = parameters[name].double().flatten()
+    return {name: flat[place] for name, place in places.items()}
+
+
 def map_gradients(gradients: Mapping[str, Tensor], at: Indices, theirs: Shapes) -> Indices:
     """The reference's gradients by the module's parameters; those that are missing are left out."""
     zeros = {n: torch.zeros(s, dtype=torch.float64) for n, s in theirs.items()}
