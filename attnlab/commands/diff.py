@@ -83,7 +83,7 @@ def command(
         outcome=diff.outcome if report.diff else report.outcome,
         report=diff,
         all_rows=all_rows,
-        next=_next(diff, target, reference),
+        next=_next(diff, target),
     )
     return emit_also(page, json, CODES.get(page.outcome, 1), html)
 
@@ -94,10 +94,10 @@ def _diff(report: Report) -> DiffReport:
     return report.diff or DiffReport(outcome="crashed", message=report.message, hint=report.hint)
 
 
-def _next(diff: DiffReport, target: str, reference: str) -> str:
+def _next(diff: DiffReport, target: str) -> str:
     if diff.diagnosis:
         first = diff.diagnosis[0]
-        return f"look at {first.file}:{first.line}, then attnlab diff {target} {reference}"
+        return f"look at {first.file}:{first.line}, then run this again"
     if diff.outcome == "different" and diff.part == "output":
         return f"attnlab trace {target} shows every step; --all-rows shows which pair up"
     return ""
