@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from attnlab.questions.base import Part, Runner
+    from attnlab.records.practice import DueCard
     from attnlab.records.quiz import Measurement, QuizVerdict
     from attnlab.run_store import RunStore
 
@@ -92,14 +93,20 @@ def command(
         if "." in kind:
             parts, number = _find_parts(ctx, kind, runner)
             if asks and number == 1:
-                return _sit(iter([parts]), kind.partition(".")[0])
+                return _sit(iter([parts]), kind.partition(".")[0], 1)
             return emit(QuestionPage(question=parts[number - 1].question), json)
         first = random.randrange(NUMBERS) if number is None else number
         lately = _asked_lately() if number is None else deque(maxlen=0)
-        drawn = (_draw_due if about == DUE else _draw)(ctx, kind, about, first, runner, lately)
+        due = _due_cards(ctx, kind) if about == DUE else []
+        drawn = (
+            _draw_due(ctx, due, first, runner, lately)
+            if due
+            else _draw(ctx, kind, about, first, runner, lately)
+        )
         if not asks:
             return emit(QuestionPage(question=next(drawn)[0].question), json)
-        return _sit(itertools.islice(drawn, most or 1 if most or seed else None), kind)
+        most = min(most or len(due), len(due)) if due else most or int(bool(seed))
+        return _sit(itertools.islice(drawn, most or None), kind, most)
 
 
 def _asked_lately() -> deque[str]:
@@ -123,20 +130,27 @@ def _draw(
         yield parts
 
 
-def _draw_due(
-    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner, lately: deque[str]
-) -> Iterator[Sequence[Part]]:
-    """A question for each card of the kind that is due."""
+def _due_cards(ctx: typer.Context, kind: str) -> list[DueCard]:
+    """What is due of a kind, or of all; raises `Refused` where nothing is."""
     from attnlab.commands.review import due_now
     from attnlab.commands.stats import answers
     from attnlab.errors import Refused
-    from attnlab.questions.base import draw_about, find_kind, kind_names
+    from attnlab.questions.base import find_kind, kind_names
 
     asked = [find_kind(kind).id] if kind else kind_names()
     due = [card for card in due_now(answers(ctx)) if card.kind in asked]
     if not due:
         hint = f"attnlab quiz {kind}".strip() + " asks anything"
-        raise Refused(f"no {kind} question is due".replace("  ", " "), hint, f"--about {about}")
+        raise Refused(f"no {kind} question is due".replace("  ", " "), hint, f"--about {DUE}")
+    return due
+
+
+def _draw_due(
+    ctx: typer.Context, due: Sequence[DueCard], first: int, runner: Runner, lately: deque[str]
+) -> Iterator[Sequence[Part]]:
+    """A question for each card."""
+    from attnlab.questions.base import draw_about, find_kind
+
     for seed, card in enumerate(due, first):
         found = find_kind(card.kind)
         parts = draw_about(card.category, found, seed, catalogue(ctx), runner, lately)
@@ -224,15 +238,15 @@ def _kept_runs() -> RunStore | None:
 # ---------------------------------------------------------------- at a terminal
 
 
-def _sit(drawn: Iterator[Sequence[Part]], kind: str) -> int:
-    """Ask one question after the other until the person leaves."""
+def _sit(drawn: Iterator[Sequence[Part]], kind: str, most: int) -> int:
+    """Ask one question after the other, of so many if not 0, until the person leaves."""
     from attnlab.render.quiz import show_session
     from attnlab.render.screen import stdout
 
     verdicts: list[QuizVerdict] = []
     try:
-        for parts in drawn:
-            _ask(parts, verdicts)
+        for number, parts in enumerate(drawn, 1):
+            _ask(parts, verdicts, f"{number} of {most}" if most > 1 else "")
             stdout().gap()
     except (typer.Abort, KeyboardInterrupt, EOFError):
         stdout().gap()  # the prompt stands there
@@ -240,17 +254,19 @@ def _sit(drawn: Iterator[Sequence[Part]], kind: str) -> int:
     return 0
 
 
-def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict]) -> None:
+def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict], place: str) -> None:
     """One question and what follows it; each answer is recorded at once."""
     from attnlab.render.quiz import show_question, show_verdict
     from attnlab.render.screen import stdout
 
     for number, part in enumerate(parts, 1):
-        show_question(part.question, stdout(), again=number > 1)
-        verdict = ask_part(parts, number)
+        show_question(part.question, stdout(), again=number > 1, place=place)
+        looked: list[Measurement] = []
+        verdict = ask_part(parts, number, keep=looked.append)
         _record(part, verdict)
         verdicts.append(verdict)
-        show_verdict(verdict, stdout())
+        seen = verdict.right in [found.value for found in looked]
+        show_verdict(verdict, stdout(), seen=seen)
         if part.show and type_line("run it? [y/n]") in ("y", "yes"):
             stdout().say(part.show())
 

@@ -57,10 +57,11 @@ def command(
         message=report.message,
         notes=trace.notes if trace else (),
     )
-    if quiz:
+    code = 0 if page.outcome == "ok" else 1
+    if quiz and page.steps:
         _ask_each(page)
-        return 0
-    return emit(page, json, 0 if page.outcome == "ok" else 1)
+        return code
+    return emit(page, json, code)
 
 
 def _parts(report: Report, puzzle: bool) -> list[Ablation]:
@@ -72,7 +73,7 @@ def _parts(report: Report, puzzle: bool) -> list[Ablation]:
 def _ask_each(page: WalkPage) -> None:
     """Each line by itself: the shape is asked for, then the line is explained."""
     from attnlab.render.screen import stdout
-    from attnlab.render.walk import show_head, show_source, show_step
+    from attnlab.render.walk import show_end, show_head, show_source, show_step
 
     screen, points, asked = stdout(), 0.0, 0
     show_head(page, screen)
@@ -83,9 +84,11 @@ def _ask_each(page: WalkPage) -> None:
             points += _ask(step, page.sizes)
             asked += 1
             show_step(step, screen)
+        show_end(page, screen)
     except (typer.Abort, KeyboardInterrupt, EOFError):
         screen.gap()
-    screen.say((f"{points:g} of {asked} shapes right", "title"))
+    said = f"{points:g} of {asked} shapes right" if asked else "no shape was answered"
+    screen.say((said, "title"))
 
 
 def _ask(step: WalkStep, sizes: Sizes) -> float:

@@ -77,12 +77,13 @@ class QuizVerdictPage:
         return pick(self.verdict, *names, "rows", "next", "seconds", "measured")
 
 
-def show_question(question: Question, screen: Screen, again: bool = False) -> None:
-    """The code, unless it was shown for the part before, and what is asked about it."""
+def show_question(question: Question, screen: Screen, again: bool = False, place: str = "") -> None:
+    """The code, unless it was shown for the part before, and what is asked about it. `place`: which
+    of how many questions it is."""
     if again:
         screen.gap()
     else:
-        _show_head(question, screen)
+        _show_head(question, place, screen)
         if question.code:
             screen.gap()
             _show_code(question, screen)
@@ -104,9 +105,10 @@ def show_question(question: Question, screen: Screen, again: bool = False) -> No
         screen.hang((f"  {letter}  ", "name"), each)
 
 
-def _show_head(question: Question, screen: Screen) -> None:
+def _show_head(question: Question, place: str, screen: Screen) -> None:
     sizes = " ".join(f"{name}={size}" for name, size in question.sizes.items())
-    parts = [(f"{question.id}  ", "name"), (question.file, "aside")]
+    head = f"{place}  " if place else ""
+    parts = [(head, "title"), (f"{question.id}  ", "name"), (question.file, "aside")]
     screen.say(*parts, (f"  {sizes}" if sizes else "", "name"))
 
 
@@ -136,13 +138,16 @@ def show_measurement(found: Measurement, screen: Screen) -> None:
     screen.prose(found.value, indent=4)
 
 
-def show_verdict(verdict: QuizVerdict, screen: Screen) -> None:
+def show_verdict(verdict: QuizVerdict, screen: Screen, seen: bool = False) -> None:
+    """`seen`: the right answer was looked up, and stands above."""
     marks = {"right": screen.marks.ok, "partly": screen.marks.unsure, "wrong": screen.marks.bad}
     style = STYLES[verdict.outcome]
     screen.gap()
     head = f"{marks[verdict.outcome]} {verdict.outcome}"
     screen.hang((head, style), f": {verdict.message}" if verdict.message else "")
-    if "\n" in verdict.right:
+    if seen:
+        pass
+    elif "\n" in verdict.right:
         screen.say(("answer", "title"), indent=2)
         screen.prose(verdict.right, indent=2)
     else:

@@ -31,15 +31,7 @@ class WalkPage:
             screen.gap()
             show_source(step, screen)
             show_step(step, screen)
-        screen.gap()
-        if not self.steps:
-            screen.say("no operation ran: there is nothing to walk through")
-        if self.crash:
-            place = f"{self.crash.file}:{self.crash.line}"
-            screen.hang((f"{screen.marks.bad} {place}  ", "bad"), self.crash.explanation)
-        elif self.message:
-            screen.hang((f"{screen.marks.bad} ", "bad"), self.message)
-        show_notes(tuple(dict.fromkeys(self.notes)), screen)
+        show_end(self, screen)
 
     def document(self) -> Document:
         steps = {"steps": plain(self.steps)}
@@ -48,6 +40,19 @@ class WalkPage:
 
 def show_head(page: WalkPage, screen: Screen) -> None:
     show_target(page.target, page.sizes, screen, ("walk  ", "title"))
+
+
+def show_end(page: WalkPage, screen: Screen) -> None:
+    """What stopped it, and notes."""
+    screen.gap()
+    if not page.steps:
+        screen.say("no operation ran: there is nothing to walk through")
+    if page.crash:
+        place = f"{page.crash.file}:{page.crash.line}"
+        screen.hang((f"{screen.marks.bad} {place}  ", "bad"), page.crash.explanation)
+    elif page.message:
+        screen.hang((f"{screen.marks.bad} ", "bad"), page.message)
+    show_notes(tuple(dict.fromkeys(page.notes)), screen)
 
 
 def show_source(step: WalkStep, screen: Screen) -> None:

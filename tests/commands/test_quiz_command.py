@@ -99,10 +99,20 @@ def test_a_sitting_goes_on_until_the_person_leaves(shell, typed):
     said = shell("quiz", "why", "--seed", "4", "--count", "9")
     assert said.code == 0
     assert "of 2 right; 2 answers recorded" in said.out
+    assert all(f"{number} of 9  why." in said.out for number in (1, 2, 3))
     assert said.err.count("type a letter") == 2
     assert "what is often said" in said.out  # ? explains the kind
     assert len(events()) == 2
     assert all(event.seconds >= 0 for event in events())
+
+
+def test_an_answer_that_was_looked_up_is_shown_once(shell, typed):
+    """It stands above what is ticked; whoever ticks without looking still gets to see it."""
+    for lines in (("1", "b"), ("b",)):
+        typed(*lines)
+        said = shell("quiz", "explain", "--seed", "4").out
+        answer = shell("quiz", "--answer", "explain.4=a", "--json").json["right"]
+        assert " ".join(said.split()).count(" ".join(answer.split())) == 1
 
 
 def test_a_sitting_without_an_answer_records_nothing(shell, typed):

@@ -22,7 +22,9 @@ from attnlab.records.program import ProgramBug, ProgramJob, TrainingRun
 MATERIAL = "program"
 LOGGED, LONGEST, SHOWN = 8, 240, 70  # losses of the log; characters of a cause, of a sample
 FEWEST = 3  # measurements that there must be to ask for
-STEM, WORD = 5, re.compile(r"[A-Za-z]{5,}")  # letters by which words are taken for the same
+# Letters by which words are taken for the same, and what is a word: short ones if they are terms.
+STEM, WORD = 5, re.compile(r"[A-Za-z]{5,}|\b(?:head|mask|norm|rate|warm)(?=s?\b)")
+FEW = 4  # words of a sentence that says no more than a loss does
 SENTENCE = re.compile(r"(?<=[.!?])\s+")
 SILENT = ("crash", "memory")  # effects that a log tells at once, or never
 
@@ -40,6 +42,7 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     cause, more = split_cause(one.why)
     seen = _without_clues(one.symptom, cause, others[:3])
     if len(seen) < len(_sentences(one.symptom)):
+        seen = [sentence for sentence in seen if len(sentence.split()) > FEW]
         seen += _compared(run, runner.evidence(evidence_job(replace(one, id=""))))
     prompt = " ".join([*seen, "What is the cause?"])
     question, right, judge = choice(dice, cause, others[:3], prompt)

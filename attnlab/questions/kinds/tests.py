@@ -45,7 +45,10 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if one.challenge is None or one.challenge.kind != "debug":
         return None
     challenge, seed = one.challenge, dice.random()
-    prompt = f"Which tests would you write for `{one.name}`? `from layer import {one.name}`"
+    prompt = (
+        f"Which tests would you write for `{one.name}`? Write them into a pytest file that does "
+        f"`from layer import {one.name}`."
+    )
     part = Part(
         question=asked(prompt, "the path of your pytest file"),
         right=f"at least {GOOD:.0%} of the bugs seen, and every right file passed",
