@@ -298,7 +298,7 @@ def ask_part(
             else:
                 return judge(parts, number, typed, time.monotonic() - begun, measured)
         except AttnlabError as error:
-            note(error.message + (f": {error.hint}" if error.hint else ""))
+            tell(error)
 
 
 def _expected(part: Part, measured: int) -> str:
@@ -308,6 +308,13 @@ def _expected(part: Part, measured: int) -> str:
     if part.evidence and not part.question.expects and measured < BUDGET:
         return f"the number of a measurement, {BUDGET - measured} left, or a letter"
     return part.question.expects or "a letter"
+
+
+def tell(error: AttnlabError) -> None:
+    """Why what was typed is no answer."""
+    from attnlab.render.screen import stderr
+
+    stderr().say(error.message + (f": {error.hint}" if error.hint else ""))
 
 
 def type_line(text: str) -> str:

@@ -93,7 +93,7 @@ def _ask_each(page: WalkPage) -> None:
 
 def _ask(step: WalkStep, sizes: Sizes) -> float:
     """What the answer is worth."""
-    from attnlab.commands.quiz import type_line
+    from attnlab.commands.quiz import tell, type_line
     from attnlab.errors import AttnlabError
     from attnlab.questions.kinds.shapes import judge_shape
     from attnlab.records.quiz import POINTS
@@ -103,7 +103,7 @@ def _ask(step: WalkStep, sizes: Sizes) -> float:
         try:
             found = judge_shape(typed, step.rows[-1].axes, step.rows[-1].shape, sizes)
         except AttnlabError as error:
-            note(f"{error.message}: {error.hint}")
+            tell(error)
             continue
         note(f"{found.mark}: {found.message}" if found.message else found.mark)
         return POINTS[found.mark]

@@ -87,12 +87,12 @@ def show_question(question: Question, screen: Screen, again: bool = False, place
         if question.code:
             screen.gap()
             _show_code(question, screen)
-        if question.log:
-            screen.gap()
         items = [line for line in question.log if line.startswith("* ")]
+        if len(items) < len(question.log):
+            screen.gap()
         for line in (line for line in question.log if line not in items):
             style = {"-": "bad", "+": "ok"}.get(line[:1], "")
-            screen.say((line, style), indent=2)
+            _show_deeper(Text("  "), Text(escape_control(line), style), screen)
         if items:
             screen.prose("\n".join(items), indent=1)
         screen.gap()
@@ -121,13 +121,18 @@ def _show_code(question: Question, screen: Screen) -> None:
     for number, line in enumerate(lines, question.first):
         marked = number == question.line
         head = Text(f"{'>' if marked else ' '} {number:>{wide}} ", "" if marked else "dim")
-        deep = len(line.plain) - len(line.plain.lstrip())
-        room = max(screen.width - wide - 3 - deep, 1)
-        pieces = line[deep:].wrap(screen, room if line.cell_len - deep <= room else room - DEEPER)
-        margin = Text("\n" + " " * (wide + 3 + deep + DEEPER))
-        text = head + line[:deep] + margin.join(pieces)
-        text.stylize("bold" if marked else "")
-        screen.print(text, soft_wrap=True)
+        _show_deeper(head, line, screen, "bold" if marked else "")
+
+
+def _show_deeper(head: Text, line: Text, screen: Screen, style: str = "") -> None:
+    """A line of code, or of a change of it, behind its head."""
+    deep = len(line.plain) - len(line.plain.lstrip("+- "))
+    room = max(screen.width - len(head) - deep, 1)
+    pieces = line[deep:].wrap(screen, room if line.cell_len - deep <= room else room - DEEPER)
+    margin = Text("\n" + " " * (len(head) + deep + DEEPER))
+    text = head + line[:deep] + margin.join(pieces)
+    text.stylize(style)
+    screen.print(text, soft_wrap=True)
 
 
 def show_measurement(found: Measurement, screen: Screen) -> None:
@@ -167,8 +172,6 @@ def show_session(verdicts: Sequence[QuizVerdict], kind: str, screen: Screen) -> 
         screen.say(("nothing was answered, nothing is recorded", "aside"))
         return
     points = sum(verdict.score for verdict in verdicts)
-    screen.say(
-        (f"{points:g} of {len(verdicts)} right", "title"),
-        f"; {plural(len(verdicts), 'answer')} recorded",
-    )
+    counted = f"{points:g} of {plural(len(verdicts), 'answer')} right"
+    screen.say((counted, "title"), ", recorded")
     screen.do_next(f"{f'attnlab quiz {kind}'.strip()} goes on; attnlab stats shows how you do")

@@ -98,7 +98,7 @@ def test_a_sitting_goes_on_until_the_person_leaves(shell, typed):
     typed("zebra", "?", "", "a", "b", "^C")
     said = shell("quiz", "why", "--seed", "4", "--count", "9")
     assert said.code == 0
-    assert "of 2 right; 2 answers recorded" in said.out
+    assert "of 2 answers right, recorded" in said.out
     assert all(f"{number} of 9  why." in said.out for number in (1, 2, 3))
     assert said.err.count("type a letter") == 2
     assert "what is often said" in said.out  # ? explains the kind
