@@ -1,5 +1,6 @@
 """The command line: exit codes, errors in both forms, and what starts without torch."""
 
+import io
 import json
 import os
 import re
@@ -12,6 +13,7 @@ import pytest
 
 from attnlab import __version__, cli, commands
 from attnlab.cli import move_global_options, wants_json
+from attnlab.render.streams import prepare_streams
 
 ORDER = """list show start new sabotage next run grade watch hint solution reset quiz interview
 review stats plan trace walk diff ablate triage verify cost snippets mutate position explain lesson
@@ -390,3 +392,11 @@ def test_a_command_imports_no_other_command():
     ]
     assert said[0] == "['attnlab.commands.base', 'attnlab.commands.hint']\n"
     assert "Did you mean 'hint'?" in said[1]
+
+
+def test_what_the_terminal_cannot_read_is_no_answer(monkeypatch):
+    """With PYTHONIOENCODING=ascii an é that is typed is asked about, and ends nothing."""
+    typed = io.TextIOWrapper(io.BytesIO("zé\n".encode()), "ascii")
+    monkeypatch.setattr("sys.stdin", typed)
+    prepare_streams()
+    assert typed.readline() == "z\ufffd\ufffd\n"

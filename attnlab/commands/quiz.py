@@ -25,6 +25,7 @@ LONG = ("tests", "explain", "lines")  # longer than two minutes, or ticked: if a
 DUE = "due"  # of --about: what is due again, unsaid
 NUMBERS = 10**6  # seeds that are drawn
 LATELY = 12  # bases that were asked about, which others are drawn before
+ROOM = 6  # cells of a line for what is typed
 RUNS = 300  # traces and runs that are kept for later questions
 
 
@@ -318,8 +319,15 @@ def tell(error: AttnlabError) -> None:
 
 
 def type_line(text: str) -> str:
-    """A line that was typed; raises `Abort` for q."""
-    typed = str(typer.prompt(f"{text} (q leaves)", default="", show_default=False)).strip()
+    """A line that was typed, after a prompt that is wrapped at words; raises `Abort` for q."""
+    from textwrap import wrap
+
+    from attnlab.render.screen import stdout
+
+    *head, last = wrap(f"{text} (q leaves)", max(stdout().width - ROOM, 20))
+    for line in head:
+        stdout().say(line)
+    typed = str(typer.prompt(last, default="", show_default=False)).strip()
     if typed.lower() == "q":
         raise typer.Abort
     return typed

@@ -1,4 +1,4 @@
-"""stdout and stderr that never break a command: odd encodings and readers that have gone."""
+"""Standard streams that never break a command: odd encodings and readers that have gone."""
 
 import errno
 import os
@@ -9,10 +9,10 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 
 def prepare_streams() -> None:
-    """A terminal that cannot show a character shows `?` instead of ending the command; what is
-    closed swallows all."""
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:
+    """A terminal that cannot show a character shows `?` instead of ending the command, and what
+    cannot be read is no answer; what is closed swallows all."""
+    for name in ("stdin", "stdout", "stderr"):
+        if name != "stdin" and getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115, PTH123
         reconfigure = getattr(getattr(sys, name), "reconfigure", None)
         if reconfigure:

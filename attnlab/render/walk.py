@@ -6,7 +6,7 @@ from rich.text import Text
 from attnlab.records import Crash, plain, record
 from attnlab.records.walk import WalkRow, WalkStep
 from attnlab.render.cost import format_count
-from attnlab.render.findings import show_notes
+from attnlab.render.findings import show_crash, show_notes
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import ASCII, Screen, bare_table
 from attnlab.render.steps import show_target
@@ -48,8 +48,7 @@ def show_end(page: WalkPage, screen: Screen) -> None:
     if not page.steps:
         screen.say("no operation ran: there is nothing to walk through")
     if page.crash:
-        place = f"{page.crash.file}:{page.crash.line}"
-        screen.hang((f"{screen.marks.bad} {place}  ", "bad"), page.crash.explanation)
+        show_crash(page.crash, screen)
     elif page.message:
         screen.hang((f"{screen.marks.bad} ", "bad"), page.message)
     show_notes(tuple(dict.fromkeys(page.notes)), screen)
