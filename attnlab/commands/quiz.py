@@ -297,6 +297,8 @@ def ask_part(
                 keep(found)
                 measured += 1
             else:
+                if typed and part.waits:
+                    note(part.waits)
                 return judge(parts, number, typed, time.monotonic() - begun, measured)
         except AttnlabError as error:
             tell(error)

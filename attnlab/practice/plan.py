@@ -71,7 +71,9 @@ def _frame(
     read = budget >= QUIZ and all(done[kind] < COUNT for kind in QUIZZES)
     if read:
         command = f"attnlab quiz {kind} --count {COUNT}"
-        yield PlanStep(minutes=QUIZ, command=command, why=f"read code: {kind}")
+        yield PlanStep(
+            minutes=QUIZ, command=command, why=f"{COUNT} questions, each under two minutes"
+        )
     if budget >= ROUND + REVIEW * review + QUIZ * read and not done[PROGRAM]:
         flag = f" --about {about}" if about else ""
         why = "a program against the clock" + (f", half its bugs of {about}" if about else "")

@@ -94,6 +94,7 @@ class Part:
     right: str  # the right answer in words
     judge: Callable[[str], Judged]  # raises `Refused` where an answer cannot be understood
     why: str = ""
+    waits: str = ""  # what is said while an answer is judged, if that takes long
     rows: Sequence[Op] = ()
     base: str = ""  # slug of the material
     bug: str = ""
