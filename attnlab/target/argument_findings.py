@@ -1,4 +1,4 @@
-"""Arguments that one path through a function uses and another forgets."""
+"""Arguments that one path through a function uses and another forgets, or reads the other way."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from attnlab.target.source_walk import Function, Told, scopes
+from attnlab.target.mask_usage import mask_meanings
+from attnlab.target.source_walk import Function, Told, called, scopes
 
 # Arguments that change what attention computes.
 ASKED = re.compile(r"window|causal|mask|scale|softcap|bias|alibi|dropout")
@@ -30,6 +31,57 @@ def forgotten_arguments(tree: ast.Module) -> Iterator[Told]:
                     f"{scope.name} uses {name} only where {ast.unparse(branch.test)}; from here on "
                     "it is forgotten, and the result is the same whatever was asked for",
                 )
+
+
+# What one of several masks of the same kind is named after.
+WHOSE = re.compile(r"^(self|cross|src|tgt|source|target|memory|context|enc|dec|encoder|decoder)_")
+
+
+def opposite_masks(tree: ast.Module) -> Iterator[Told]:
+    """A mask that hides where it is True in one use, and where it is False in another."""
+    owners: list[ast.Module | ast.ClassDef] = [tree]
+    owners += [*(n for n in ast.walk(tree) if isinstance(n, ast.ClassDef))]
+    for owner in owners:
+        own = {n.name: n for n in owner.body if isinstance(n, Function)}
+        known = {n.name: n for n in tree.body if isinstance(n, Function)}
+        known |= {f"self.{name}": f for name, f in own.items()}
+        for layer, kind in _layers(own.get("__init__"), tree):
+            inside = (n for n in kind.body if isinstance(n, Function) and n.name == "forward")
+            known |= {f"self.{layer}": f for f in inside}
+        for function in own.values():
+            kinds: dict[str, list[tuple[str, int, str]]] = {}
+            for name in (a.arg for a in (*function.args.args, *function.args.kwonlyargs)):
+                if "mask" in name:
+                    found = kinds.setdefault(WHOSE.sub("", name), [])
+                    found += [(*said, name) for said in mask_meanings(function, name, known)]
+            for found in kinds.values():
+                yield from _opposite(function, found)
+
+
+def _layers(constructor: Function | None, tree: ast.Module) -> Iterator[tuple[str, ast.ClassDef]]:
+    """The attributes that hold one layer of a class of the file, and the class."""
+    kinds = [n for n in tree.body if isinstance(n, ast.ClassDef)]
+    for node in ast.walk(constructor) if constructor else ():
+        target = node.targets[0] if isinstance(node, ast.Assign) else None
+        if isinstance(node, ast.Assign) and isinstance(target, ast.Attribute):
+            yield from ((target.attr, kind) for kind in kinds if kind.name == called(node.value))
+
+
+def _opposite(function: Function, found: list[tuple[str, int, str]]) -> Iterator[Told]:
+    sure = [use for use in found if use[0] in ("allows", "forbids")]
+    if len({said for said, _, _ in sure}) < 2:
+        return
+    usual = "forbids" if "pad" in sure[0][2] else sure[0][0]
+    _, line, name = next(use for use in sure if use[0] != usual)
+    _, right, other = next(use for use in sure if use[0] == usual)
+    hides = "True" if usual == "allows" else "False"
+    yield Told(
+        line,
+        "mask-turned",
+        f"{function.name} reads {name} here as hiding where it is {hides}, and "
+        f"{'it' if other == name else other} at line {right} the other way round: one of the two "
+        "hides what should be seen. Invert one with ~",
+    )
 
 
 def _named(nodes: Iterable[ast.AST]) -> set[str]:

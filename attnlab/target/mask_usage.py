@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 # Methods that leave what a mask says as it is, but for one.
@@ -16,7 +16,17 @@ SEEN_OTHERWISE = {
 
 def mask_meaning(function: Function, argument: str) -> str:
     """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
+    said = next((said for said, _ in mask_meanings(function, argument)), "")
+    return said or next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+
+
+def mask_meanings(
+    function: Function, argument: str, called: Mapping[str, Function] | None = None
+) -> Iterator[tuple[str, int]]:
+    """What each use of a mask says of True in it, and the line: that at which the mask was last
+    changed, or is used. `called` are functions that it may be given to, by the text of the call."""
     turned = {argument: False}  # the variables that are the mask, and whether inverted
+    lines: dict[str, int] = {}
     values: dict[str, ast.expr] = {}
     nodes = sorted(
         ast.walk(function),
@@ -28,9 +38,26 @@ def mask_meaning(function: Function, argument: str) -> str:
             inverted = _inverted(node.value, turned)
             if inverted is not None:
                 turned[node.targets[0].id] = inverted
-        elif isinstance(node, ast.Call) and (said := _said_by_call(node, turned, values)):
-            return said
-    return next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+                lines[node.targets[0].id] = node.lineno
+        elif isinstance(node, ast.Call):
+            said = _said_by_call(node, turned, values)
+            said = said or _said_inside(node, turned, (called or {}).get(ast.unparse(node.func)))
+            used = [n.id for n in ast.walk(node) if isinstance(n, ast.Name) and n.id in lines]
+            if said:
+                yield said, lines[used[0]] if used else node.lineno
+
+
+def _said_inside(call: ast.Call, turned: Mapping[str, bool], inside: Function | None) -> str:
+    """What the function that a mask is given to does with it."""
+    names = [a.arg for a in inside.args.args if a.arg != "self"] if inside else []
+    pairs = [*zip(names, call.args, strict=False)]
+    pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
+    for name, value in pairs:
+        inverted = _inverted(value, turned)
+        said = mask_meaning(inside, name) if inside and inverted is not None else ""
+        if said in ("allows", "forbids"):
+            return said if not inverted else "allows" if said == "forbids" else "forbids"
+    return ""
 
 
 def _said_by_call(
@@ -62,7 +89,7 @@ def _fills(node: ast.expr, values: Mapping[str, ast.expr]) -> bool:
     return bool(re.search(r"inf\b|finfo|^-?[\d.]", text))
 
 
-def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:
+def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:  # noqa: PLR0911
     """Whether an expression is a mask turned around; None for what is no mask."""
     match node:
         case ast.Name(id=name):
@@ -70,8 +97,12 @@ def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:
         case ast.UnaryOp(op=ast.Invert(), operand=operand):
             inside = _inverted(operand, turned)
             return None if inside is None else not inside
-        case ast.BinOp(op=ast.BitOr() | ast.BitAnd(), left=left):
-            return _inverted(left, turned)
+        case ast.BinOp(op=ast.BitOr() | ast.BitAnd(), left=left, right=right):
+            inside = _inverted(left, turned)
+            return _inverted(right, turned) if inside is None else inside
+        case ast.Compare(left=left, ops=[ast.Eq()], comparators=[ast.Constant(value=0)]):
+            inside = _inverted(left, turned)
+            return None if inside is None else not inside
         case ast.Subscript(value=value):
             return _inverted(value, turned)
         case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in SEEN_OTHERWISE:

@@ -12,8 +12,16 @@ from collections.abc import Iterator
 
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
-from attnlab.target.argument_findings import forgotten_arguments
+from attnlab.target.argument_findings import forgotten_arguments, opposite_masks
 from attnlab.target.cache_findings import causal_without_cache, positions_without_cache
+from attnlab.target.repetition_findings import (
+    mixed_head_orders,
+    overwritten_experts,
+    repeated_layers,
+    schedules_of_other_units,
+    turned_samplers,
+    wide_windows,
+)
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 
@@ -47,6 +55,14 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         ignored_ends,
         pooled_tokens,
         forgotten_arguments,
+        opposite_masks,
+        repeated_layers,
+        overwritten_experts,
+        mixed_head_orders,
+        wide_windows,
+        turned_samplers,
+        schedules_of_other_units,
+        position_norms,
     )
     for rule in rules:
         for told in rule(tree):
@@ -272,6 +288,36 @@ def _rate(node: ast.Call) -> float:
     numbers = [a.value for a in given if isinstance(a, ast.Constant)]
     first = numbers[0] if numbers else 0.5
     return float(first) if isinstance(first, (int, float)) else 0.5
+
+
+STATISTICS = {"mean", "var", "std", "var_mean"}
+
+
+def position_norms(tree: ast.Module) -> Iterator[Told]:
+    """A layer norm of one's own whose mean runs over another axis than the features: whether those
+    are positions, a trace says."""
+    for scope, nodes in scopes(tree):
+        name = getattr(scope, "name", "")
+        if not re.fullmatch(
+            r"_?(layer_?norm\w*|rms_?norm\w*|ln\w*|normali[sz]e|norm)", name, re.IGNORECASE
+        ):
+            continue
+        asked = [a.arg for a in scope.args.args] if isinstance(scope, Function) else []
+        learned = re.search(
+            r"\* \(?(1(\.0)? \+ )?(g|gamma|w|weight|gain|scale)\b", ast.unparse(scope)
+        )
+        for node in nodes if learned and len(asked) > 1 else ():
+            axes = [k.value for k in getattr(node, "keywords", ()) if k.arg == "dim"]
+            axes += getattr(node, "args", [])[:1]
+            if called(node) in STATISTICS and axes and ast.unparse(axes[0]) in ("0", "1", "-2"):
+                yield Told(
+                    line_of(node),
+                    "norm-axis",
+                    f"{name} takes {ast.unparse(node)} over the positions: each then depends on "
+                    "all others, later ones as well, and features keep their spread. A layer norm "
+                    "runs over the last axis, dim=-1",
+                )
+                break
 
 
 def _spreads(tree: ast.Module) -> Iterator[Told]:

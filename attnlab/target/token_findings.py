@@ -84,11 +84,11 @@ def pooled_tokens(tree: ast.Module) -> Iterator[Told]:
         text = ast.unparse(scope)
         made = set(re.findall(r"self\.(\w+) = nn\.Parameter", text))
         for function, nodes in scopes(ast.Module(body=list(scope.body), type_ignores=[])):
-            if getattr(function, "name", "") != "forward":
+            if getattr(function, "name", "") != "forward" or not made:
                 continue
+            read = re.search(r"\[:, (0|-1)(, :)?\]", ast.unparse(function))
             for node in nodes:
                 place = _token_place(node, made)
-                read = re.search(r"\[:, (0|-1)(, :)?\]", ast.unparse(function))
                 if not place or not read or (place == "first") == (read[1] == "0"):
                     continue
                 reader = next(n for n in nodes if ast.unparse(n).endswith(read[0]))

@@ -17,7 +17,7 @@ from attnlab.target.find_target import Answer
 from attnlab.target.outline import read_outline
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import parse, read_source
-from attnlab.target.source_findings import source_findings
+from attnlab.target.source_findings import STATISTICS, source_findings
 from attnlab.target.trace_advice import guessed_inputs, omitted_inputs
 
 STEPS = 20  # of training that are watched
@@ -84,7 +84,8 @@ def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
 
 def _add_source_findings(report: Report, job: Job) -> Report:
     """The report with what the text of the target's file shows."""
-    fresh = tuple(source_findings(job.candidate.text, job.candidate.file))
+    told = source_findings(job.candidate.text, job.candidate.file)
+    fresh = tuple(f for f in told if f.rule != "norm-axis" or _over_positions(f, report))
     if report.trace is not None:
         findings = tuple(_where_made(f, job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
@@ -98,6 +99,14 @@ def _add_source_findings(report: Report, job: Job) -> Report:
             report, trace=replace(report.trace, findings=(*report.trace.findings, *more))
         )
     return report
+
+
+def _over_positions(finding: Finding, report: Report) -> bool:
+    """Whether the statistics at the line of a finding leave the width of (B, S, D) as it is."""
+    traces = (report.trace, report.training.trace if report.training else None)
+    ops = [op for trace in traces if trace for op in trace.ops if op.line == finding.line]
+    kept = [op.shape for op in ops if op.op in STATISTICS]
+    return any(len(shape) == 3 and shape[1] == 1 < shape[2] for shape in kept)
 
 
 def _where_made(finding: Finding, job: Job) -> Finding:

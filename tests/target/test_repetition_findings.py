@@ -1,0 +1,89 @@
+"""What is done again and again in the text of a file, each wrong line beside its right twin."""
+
+from textwrap import dedent
+
+import pytest
+
+from attnlab.target.source_findings import source_findings
+
+CLONES = """
+def clones(layer, n):
+    return nn.ModuleList([{layer} for _ in range(n)])
+"""
+EXPERTS = """
+def forward(self, x):
+    weight, chosen = self.gate(x).topk({k}, dim=-1)
+    out = torch.zeros_like(x)
+    for e, expert in enumerate(self.experts):
+        tok, slot = torch.where(chosen == e)
+        out[tok] {sets} weight[tok, slot, None] * expert(x[tok])
+    return out
+"""
+HEADS = """
+def forward(self, q, k, v, one):
+    if one:
+        return q @ k.{repeat}.mT
+    return F.scaled_dot_product_attention(q, k, v, enable_gqa=True)
+"""
+WINDOW = '''
+def band(row, col, window):
+    """A token sees itself and the `window - 1` tokens before it."""
+    return (col <= row) & (row - col {compare} window)
+'''
+SAMPLE = """
+alphas = betas.cumprod(0)
+def sample(net, n):
+    x = torch.randn(n, 2)
+    for t in {steps}:
+        x = x - betas[t] * net(x, t)
+    return x
+"""
+SCHEDULE = """
+schedule = CosineAnnealingLR(optimizer, {plan})
+for epoch in range(epochs):
+    for x in loader:
+        optimizer.step()
+        {often}
+    {seldom}
+"""
+MASKS = """
+class Layer(nn.Module):
+    def forward(self, x, m, tgt_padding_mask, memory_padding_mask):
+        x = F.scaled_dot_product_attention(x, x, x, attn_mask=~tgt_padding_mask[:, None])
+        return F.scaled_dot_product_attention(x, m, m, attn_mask={mask}[:, None])
+"""
+PATHS = """
+class Layer(nn.Module):
+    def forward(self, q, k, v, mask):
+        if self.fused:
+            return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return (q @ k.mT).masked_fill({mask}, -torch.inf).softmax(-1) @ v
+"""
+STEP = "schedule.step()"
+
+
+@pytest.mark.parametrize(
+    ("rule", "text", "wrong", "right"),
+    [
+        ("layer-shared", CLONES, {"layer": "layer"}, {"layer": "copy.deepcopy(layer)"}),
+        ("layer-shared", CLONES, {"layer": "copy.copy(layer)"}, {"layer": "Layer()"}),
+        ("experts-overwritten", EXPERTS, {"k": 2, "sets": "="}, {"k": 2, "sets": "+="}),
+        ("experts-overwritten", EXPERTS, {"k": "self.k", "sets": "="}, {"k": 1, "sets": "="}),
+        ("head-order", HEADS, {"repeat": "repeat(1, n_rep, 1, 1)"},
+         {"repeat": "repeat_interleave(n_rep, 1)"}),
+        ("head-order", HEADS, {"repeat": "repeat(1, groups, 1, 1)"},
+         {"repeat": "repeat(1, top_k, 1, 1)"}),
+        ("window-size", WINDOW, {"compare": "<="}, {"compare": "<"}),
+        ("sampling", SAMPLE, {"steps": "range(T)"}, {"steps": "reversed(range(T))"}),
+        ("schedule-slow", SCHEDULE, {"plan": "epochs * len(loader)", "often": "", "seldom": STEP},
+         {"plan": "epochs * len(loader)", "often": STEP, "seldom": ""}),
+        ("schedule-short", SCHEDULE, {"plan": "epochs", "often": STEP, "seldom": ""},
+         {"plan": "epochs", "often": "", "seldom": STEP}),
+        ("mask-turned", MASKS, {"mask": "memory_padding_mask"}, {"mask": "~memory_padding_mask"}),
+        ("mask-turned", PATHS, {"mask": "mask"}, {"mask": "mask == 0"}),
+    ],
+)  # fmt: skip
+def test_a_repeated_pattern_is_found_and_its_right_twin_is_not(rule, text, wrong, right):
+    """By its rule, and by no other."""
+    assert [f.rule for f in source_findings(dedent(text.format(**wrong)), "a.py")] == [rule]
+    assert list(source_findings(dedent(text.format(**right)), "a.py")) == []
