@@ -2,31 +2,22 @@
 
 import re
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attnlab.catalogue.finding_rules import RULES, Layer
+from attnlab.ranked_suspicions import clip_confidence, rank_suspicions
 from attnlab.records import CheckResult, Finding, Report, Suspicion, Trace, Triage, record
+from attnlab.records.ablation import Ablation
 from attnlab.records.triage import TriageOutcome
 
 # How much a finding's severity says beside the confidence of its rule.
 WEIGHTS = {"error": 0.3, "warning": 0.1, "note": -0.4}
-SAME_LINE = 0.15  # that a second suspicion of one line loses: other lines should be seen as well
-SYMPTOM = 0.35  # that a rule which explains the symptom gains
-LATER = 0.02  # for each finding before it of the same rule
-EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-rate"}
-EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is left out
-# Rules that tell why a parameter gets no gradient.
-UNREACHED = {"result-unread", "unused-parameter", "result-dropped", "gradient-cut"}
-EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
-EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 CUT_SHORT = "Nothing after this line ran, so nothing after it was looked at."
 PROPERTY = 0.75  # confidence in a property that does not hold
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
 PROPERTIES: dict[str, float] = _TABLES["properties"]  # where that is another
-SYMPTOMS: dict[str, list[str]] = _TABLES["symptoms"]  # rules, checks and layers that explain it
 ADVICE: dict[str, str] = _TABLES["advice"]  # for a script that took no step, by what ended it
 
 
@@ -54,7 +45,7 @@ def make_triage(
         if (not wishes.only or suspicion.layer == wishes.only)
         and not _is_ignored(suspicion, wishes, ignored_lines or {})
     ]
-    ranked = tuple(_ranked(found, wishes.symptom))
+    ranked = tuple(rank_suspicions(found, wishes.symptom))
     seen = tuple(_looked_at(report))
     outcome = _outcome(report, ranked)
     unseen = outcome == "nothing-found" and not seen
@@ -142,6 +133,7 @@ def _suspicions(report: Report, guessed: tuple[str, ...]) -> Iterator[Suspicion]
         yield from _of_crash_of_script(told)
     results = (*report.checks, *(training.properties if training else ()))
     yield from (_of_property(check) for check in results if check.outcome == "failed")
+    yield from (_of_part(part) for part in _idle_parts(report))
     if training is not None:
         yield from (_of_finding(finding, training.trace) for finding in training.findings)
 
@@ -154,7 +146,7 @@ def _of_finding(finding: Finding, trace: Trace | None) -> Suspicion:
         layer=layer,
         rule=finding.rule,
         severity=finding.severity,
-        confidence=_clipped((rule.confidence if rule else 0.6) + WEIGHTS[finding.severity]),
+        confidence=clip_confidence((rule.confidence if rule else 0.6) + WEIGHTS[finding.severity]),
         file=finding.file,
         line=finding.line or None,
         message=finding.message,
@@ -201,7 +193,7 @@ def _of_property(check: CheckResult) -> Suspicion:
         layer="property",
         rule=check.id,
         severity="error" if check.id == "finite" else "warning",
-        confidence=_clipped(PROPERTIES.get(check.id, PROPERTY) + WEIGHTS["warning"]),
+        confidence=clip_confidence(PROPERTIES.get(check.id, PROPERTY) + WEIGHTS["warning"]),
         file=check.file,
         line=check.line,
         message=f"broken: {_as_clause(check.title)}: {check.message}"
@@ -210,6 +202,30 @@ def _of_property(check: CheckResult) -> Suspicion:
         evidence=f"at {sizes}" if sizes else "",
         experiment=check.advice,
         meaning=RULES[check.id].text if check.id in RULES else "",
+    )
+
+
+def _idle_parts(report: Report) -> Iterator[Ablation]:
+    """What can be switched off without any change, where nothing else was found."""
+    parts = report.ablation.parts if report.ablation else ()
+    lines = {finding.line for trace in _traces(report) for finding in trace.findings}
+    yield from (p for p in parts if p.is_finding and p.change is not None and p.line not in lines)
+
+
+def _of_part(part: Ablation) -> Suspicion:
+    rule = RULES["part-without-effect"]
+    return Suspicion(
+        rank=0,
+        layer=rule.layer,
+        rule="part-without-effect",
+        severity="note",
+        confidence=clip_confidence(rule.confidence + WEIGHTS["note"]),
+        file=part.file,
+        line=part.line or None,
+        message=f"{part.what}: {part.message}",
+        evidence="the same call without it gives the same output",
+        experiment=rule.experiment,
+        meaning=rule.text,
     )
 
 
@@ -236,77 +252,6 @@ def _as_clause(title: str) -> str:
     return title if title[1:2].isupper() else title[:1].lower() + title[1:]
 
 
-def _clipped(confidence: float) -> float:
-    return round(min(max(confidence, 0.05), 1.0), 2)
-
-
-def _ranked(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspicion]:
-    """The likeliest first; of a rule and line, and of what says the same of many layers, one."""
-    explains, found = SYMPTOMS.get(symptom, ()), list(found)
-
-    def raised(suspicion: Suspicion) -> Suspicion:
-        more = SYMPTOM if {suspicion.rule, suspicion.layer} & set(explains) else 0.0
-        return replace(suspicion, confidence=_clipped(suspicion.confidence + more))
-
-    found = [*_of_one_cause(found)]
-    rules = {s.rule for s in found}
-    grave = {"error": 0, "warning": 1, "note": 2}
-    causes = [s for s in found if s.severity != "note" and s.rule not in EFFECTS]
-    placed = any(s.line and s.layer != "property" for s in causes)
-    found = [
-        replace(s, confidence=_clipped(s.confidence - EFFECT))
-        if (causes and s.rule in EFFECTS)
-        or (placed and s.layer == "property" and not s.line)
-        or EFFECTS_OF.get(s.rule) in rules
-        else s
-        for s in found
-    ]
-    left = sorted(map(raised, found), key=lambda s: (grave[s.severity] > 1, -s.confidence))
-    seen: set[tuple[str, str, int | None]] = set()
-    lines: dict[tuple[str, int | None], int] = {}
-    times: dict[str, int] = {}
-    weighed: list[tuple[float, Suspicion]] = []
-    for suspicion in left:
-        key = (suspicion.rule, suspicion.file, suspicion.line)
-        if key in seen:
-            continue
-        seen.add(key)
-        place = (suspicion.file, suspicion.line)
-        less = SAME_LINE * (lines.get(place, 0) > 0) + LATER * times.get(suspicion.rule, 0)
-        lines[place] = lines.get(place, 0) + 1
-        times[suspicion.rule] = times.get(suspicion.rule, 0) + 1
-        weighed.append((suspicion.confidence - less - (suspicion.severity == "note"), suspicion))
-    weighed.sort(key=lambda pair: -pair[0])
-    yield from (replace(s, rank=rank) for rank, (_, s) in enumerate(weighed, 1))
-
-
-def _of_one_cause(found: list[Suspicion]) -> Iterator[Suspicion]:
-    """The suspicions, but for gradients that are missing where another one tells why: what it
-    says of them is evidence there."""
-    idle = next((s for s in found if s.rule == "no-gradient"), None)
-    parts = {name.strip().split(".")[0] for name in _listed(idle)} - {""}
-    why = next(
-        (
-            s
-            for s in found
-            if s.rule in UNREACHED and parts & set(re.findall(r"\w+", s.message + s.evidence))
-        ),
-        None,
-    )
-    for suspicion in found:
-        if suspicion is why and idle is not None:
-            evidence = "; ".join(filter(None, (suspicion.evidence, idle.message)))
-            sure = max(suspicion.confidence, idle.confidence)
-            yield replace(suspicion, evidence=evidence, severity="warning", confidence=sure)
-        elif suspicion is not idle or why is None:
-            yield suspicion
-
-
-def _listed(idle: Suspicion | None) -> list[str]:
-    """The parameters that a missing gradient names."""
-    return re.split(r", | and \d+ more", idle.message.partition(":")[0]) if idle else []
-
-
 # ---------------------------------------------------------------- what was looked at
 
 
@@ -320,6 +265,8 @@ def _looked_at(report: Report) -> Iterator[str]:
     known = [c for c in report.checks if c.outcome in ("passed", "failed")]
     if known:
         yield f"{len(known)} properties: {', '.join(c.id for c in known)}"
+    if report.ablation and report.ablation.parts:
+        yield f"{len(report.ablation.parts)} of its parts, each switched off in turn"
     if report.promises:
         yield "promises: " + "; ".join(f"{p.name} ({p.reason})" for p in report.promises)
     if report.training is not None:

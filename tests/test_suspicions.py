@@ -6,8 +6,9 @@ import pytest
 
 from attnlab.catalogue.finding_rules import RULES
 from attnlab.checks.base import load_checks
+from attnlab.ranked_suspicions import SYMPTOMS
 from attnlab.records import CheckResult, Crash, Finding, Op, Report, Trace, TrainingReport
-from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
+from attnlab.suspicions import Wishes, make_triage
 
 
 def finding(rule, line=1, severity="warning"):

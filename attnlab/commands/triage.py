@@ -30,7 +30,7 @@ LAYERS = ("trace", "unused", "property", "training")
 
 
 def complete_symptom(incomplete: str) -> list[str]:
-    from attnlab.suspicions import SYMPTOMS
+    from attnlab.ranked_suspicions import SYMPTOMS
 
     return [name for name in SYMPTOMS if name.startswith(incomplete)]
 
@@ -112,8 +112,9 @@ def command(
     from dataclasses import replace
 
     from attnlab.commands.rounds import note_triage, price_of_triage
+    from attnlab.ranked_suspicions import SYMPTOMS
     from attnlab.render.triage import TriagePage
-    from attnlab.suspicions import SYMPTOMS, Wishes, make_triage
+    from attnlab.suspicions import Wishes, make_triage
     from attnlab.target.trace_advice import guessed_inputs, unstated_inputs, untried_inputs
     from attnlab.target.triage_target import (
         STEPS,

@@ -13,13 +13,20 @@ from attnlab.tracer.cast import Given
 from attnlab.training.log import TrainingLog
 from attnlab.training.report import build_report
 
+BRIEF = 1.0  # seconds in which parts are switched off, besides other looks
+
 
 def find_parts(job: Job, host: Host) -> AblationReport:
-    """What each part of the module does in the job's example, or in the demo of its file."""
+    """What each part of the module does in the job's example, or in the demo of its file; besides
+    properties only whether it does anything."""
     if job.contract is None:
         answer = host.ask("ablate_demo", **surroundings(job))
     else:
-        answer = host.ask("ablate_example", inputs=_built_example(job, host, job.contract))
+        answer = host.ask(
+            "ablate_example",
+            inputs=_built_example(job, host, job.contract),
+            seconds=BRIEF if "check" in job.stages else 0.0,
+        )
     try:
         return from_json(AblationReport, str(checked_answer(answer).get("report", ""))[:LONGEST])
     except (TypeError, ValueError) as error:

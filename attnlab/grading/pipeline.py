@@ -65,8 +65,6 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
                 trace, cost = _traced(job, hosts)
                 outcome, message = _memory(trace)
                 refusal = input_refusal(job, trace)
-            if "ablation" in job.stages:
-                ablation = find_parts(job, hosts.candidate())
             if "training" in job.stages:
                 host, renew = hosts.candidate(), lambda: hosts.candidate(fresh=True)
                 training = watch_training(job, host, renew)
@@ -77,6 +75,8 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             elif job.contract is not None and {"check", "diff"} & set(job.stages):
                 checks, diff, slow = _compared(job, hosts, seed)
                 outcome, message, hint = slow or (outcome, message, hint)
+            if "ablation" in job.stages and not (trace and trace.crash):
+                ablation = find_parts(job, hosts.candidate())
         except (Raised, Refused) as error:
             outcome, message, refusal = _ending(job, error)
         except Died as death:

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from attnlab.errors import Refused, Unreadable
 from attnlab.records import Finding, Job, Limits, Report, TrainingReport
+from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
 from attnlab.target.find_target import Answer
@@ -50,9 +51,13 @@ def triage_job(
     if arguments:
         hint = "--args are given to a script that trains; a module is built with --init"
         raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
-    return replace(
-        own_job(typed, limits=limits, answer=answer), stages=("trace", "check"), overfit=overfit
-    )
+    return _alone(own_job(typed, limits=limits, answer=answer), overfit)
+
+
+def _alone(job: Job, overfit: float) -> Job:
+    """The job that looks at a module; parts are switched off where it is built and fed here."""
+    stages: tuple[Stage, ...] = ("trace", "check", "ablation")
+    return replace(job, stages=stages if job.contract else stages[:2], overfit=overfit)
 
 
 def script_arguments(text: str) -> tuple[str, ...]:
@@ -79,7 +84,7 @@ def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
         made = own_job(own, limits=job.limits)
     except Refused as error:
         return f"{roots[-1]} alone: {error}. {error.hint}"
-    return replace(made, stages=("trace", "check"), overfit=job.overfit)
+    return _alone(made, job.overfit)
 
 
 def _add_source_findings(report: Report, job: Job) -> Report:

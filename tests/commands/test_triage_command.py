@@ -56,6 +56,18 @@ def test_a_right_file_says_what_was_looked_at(shell, net):
     assert "values were not compared with a reference" in " ".join(said.out.split())
 
 
+def test_a_part_that_does_nothing_is_a_note(shell, net):
+    """A triangle beyond the last position hides nothing; one that hides something is no finding."""
+    net(RIGHT.replace("triu(1)", "triu(x.shape[1])"))
+    said = shell("triage", "net.py", "--json")
+    assert (said.code, said.json["outcome"]) == (0, "nothing-found")
+    (note,) = said.json["suspicions"]
+    assert (note["rule"], note["severity"]) == ("part-without-effect", "note")
+    assert (note["line"], note["message"]) == (14, "mask: switching it off changes nothing")
+    net(RIGHT)
+    assert shell("triage", "net.py", "--json").json["suspicions"] == []
+
+
 def test_a_comment_and_a_flag_switch_a_rule_off(shell, net):
     """The comment on the line itself."""
     net(WRONG.replace('"-inf"))', '"-inf"))  # attnlab: ignore[result-dropped]'))

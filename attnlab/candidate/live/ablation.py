@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -31,10 +32,15 @@ IN_EVAL = "it drops values in eval mode, too"
 
 @undisturbed()
 def ablate(
-    model: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], targets: Tensor | None = None
+    model: Any,
+    args: tuple[Any, ...],
+    kwargs: Mapping[str, Any],
+    targets: Tensor | None = None,
+    seconds: float = 0.0,
 ) -> AblationReport:
     """What each part of `model` does on the batch `model(*args, **kwargs)`; with `targets` also to
-    the cross-entropy of its logits."""
+    the cross-entropy of its logits. With `seconds` only whether the output changes, and no part
+    more once they are over."""
     module = model if isinstance(model, nn.Module) else FunctionModule(model)
     try:
         bench = make_bench(module, args, kwargs, Hints(targets))
@@ -47,21 +53,22 @@ def ablate(
         return AblationReport(notes=("it returns no floating-point numbers",))
     if not all(bool(out.isfinite().all()) for out in outs):
         return AblationReport(notes=("its output is not finite: no change can be measured",))
-    return Ablations(bench, targets).report()
+    return Ablations(bench, targets, seconds).report()
 
 
 class Ablations:
     """The calls with parts switched off."""
 
-    def __init__(self, bench: Bench, targets: Tensor | None) -> None:
-        self.bench, self.targets = bench, targets
+    def __init__(self, bench: Bench, targets: Tensor | None, seconds: float = 0.0) -> None:
+        self.bench, self.targets, self.brief = bench, targets, bool(seconds)
+        self.ends = time.monotonic() + (seconds or math.inf)
         self.unchanged = Part("module", "")
         self.held = {name: bool(look(self.unchanged)) for name, look in self._looks().items()}
         self.before = {train: self._call(self.unchanged, train=train) for train in (False, True)}
 
     def report(self) -> AblationReport:
         parts = self._parts()
-        tried = [self._tried(part) for part in parts[:MOST]]
+        tried = [self._tried(part) for part in parts[:MOST] if time.monotonic() < self.ends]
         left = len(parts) - len(tried)
         notes = [f"{left} more parts were not switched off"] if left else []
         if not parts:
@@ -134,6 +141,8 @@ class Ablations:
 
     def _looks(self) -> dict[str, Any]:
         """Properties of positions, where the output has them."""
+        if self.brief:
+            return {}
         bench = self.bench
         rows = bench.layout.by_position(bench.before.main) if bench.before.main.dim() else None
         fits = rows is not None and bench.layout.length >= SOME and bench.layout.targets

@@ -47,10 +47,10 @@ def look_at_properties(
 
 
 @verb
-def ablate_example(session: Session, inputs: Given) -> Any:
+def ablate_example(session: Session, inputs: Given, seconds: float = 0.0) -> Any:
     """What each part of the target does on these inputs, as the JSON text of an
     `AblationReport`."""
-    return {"report": to_json(ablate(*_example_call(session, inputs)))}
+    return {"report": to_json(ablate(*_example_call(session, inputs), seconds=seconds))}
 
 
 def _example_call(session: Session, inputs: Given) -> ModuleCall:
