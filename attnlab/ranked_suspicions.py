@@ -15,7 +15,11 @@ EFFECTS = {"loss-not-finite", "finite", "first-loss", "loss-rises", "learning-ra
 EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is left out
 # Rules that tell why a parameter gets no gradient.
 UNREACHED = {"result-unread", "unused-parameter", "result-dropped", "gradient-cut"}
-EFFECTS_OF = {"labels-not-shifted": "labels-overwritten"}  # of one cause alone
+UNMASKED = {"unused-argument", "mask-after-softmax", "mask-value", "mask-multiplied"}
+UNMASKED |= {"mask-undone", "mask-turned"}  # which leave in sight what a mask was to hide
+# Of these causes alone.
+EFFECTS_OF = {"labels-not-shifted": {"labels-overwritten"}, "causality": UNMASKED}
+EFFECTS_OF |= dict.fromkeys(("mask-effect", "padding-invariance"), UNMASKED)
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
@@ -35,7 +39,7 @@ def rank_suspicions(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspic
         return replace(suspicion, confidence=clip_confidence(suspicion.confidence + more))
 
     found = [*_of_one_cause(found)]
-    rules = {s.rule for s in found}
+    rules = {s.rule for s in found if s.severity != "note"}
     grave = {"error": 0, "warning": 1, "note": 2}
     causes = [s for s in found if s.severity != "note" and s.rule not in EFFECTS]
     placed = any(s.line and s.layer != "property" for s in causes)
@@ -43,7 +47,7 @@ def rank_suspicions(found: Iterable[Suspicion], symptom: str) -> Iterator[Suspic
         replace(s, confidence=clip_confidence(s.confidence - EFFECT))
         if (causes and s.rule in EFFECTS)
         or (placed and s.layer == "property" and not s.line)
-        or EFFECTS_OF.get(s.rule) in rules
+        or EFFECTS_OF.get(s.rule, set()) & rules
         else s
         for s in found
     ]

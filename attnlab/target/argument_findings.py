@@ -58,6 +58,25 @@ def opposite_masks(tree: ast.Module) -> Iterator[Told]:
                 yield from _opposite(function, found)
 
 
+def open_memories(tree: ast.Module) -> Iterator[Told]:
+    """`nn.Transformer` that hides padding of the source in the encoder, and not in the decoder."""
+    made = {
+        ast.unparse(n.targets[0])
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and ast.unparse(n.value).startswith("nn.Transformer(")
+    }
+    for node in ast.walk(tree):
+        names = {k.arg for k in node.keywords} if isinstance(node, ast.Call) else set()
+        if "src_key_padding_mask" in names and not {"memory_key_padding_mask", None} & names:
+            if isinstance(node, ast.Call) and ast.unparse(node.func) in made:
+                yield Told(
+                    node.lineno,
+                    "memory-open",
+                    f"{ast.unparse(node.func)} hides padding of the source in its encoder, and "
+                    "its decoder attends to it: give memory_key_padding_mask the same mask",
+                )
+
+
 def _layers(constructor: Function | None, tree: ast.Module) -> Iterator[tuple[str, ast.ClassDef]]:
     """The attributes that hold one layer of a class of the file, and the class."""
     kinds = [n for n in tree.body if isinstance(n, ast.ClassDef)]

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
-from attnlab.target.argument_findings import forgotten_arguments, opposite_masks
+from attnlab.target.argument_findings import forgotten_arguments, open_memories, opposite_masks
 from attnlab.target.cache_findings import causal_without_cache, positions_without_cache
 from attnlab.target.repetition_findings import (
     mixed_head_orders,
@@ -56,6 +56,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         pooled_tokens,
         forgotten_arguments,
         opposite_masks,
+        open_memories,
         repeated_layers,
         overwritten_experts,
         mixed_head_orders,

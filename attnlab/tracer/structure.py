@@ -193,7 +193,10 @@ def _unread_in(kind: Any, outermost: bool) -> tuple[Finding, ...]:
         keywords = place >= len(forward.args.args) - 1
         given = _is_given(source.file, kind.__name__, name, None if keywords else place)
         told = "" if outermost or given else "; nothing in this file gives it"
-        severity = "warning" if given and _carries(name) else "note"
+        asked = outermost and place < len(names) - len(forward.args.defaults) - len(
+            forward.args.kwonlyargs
+        )
+        severity = "warning" if (given or asked) and _carries(name) else "note"
         message = f"{kind.__name__}.forward takes {name} and never reads it{told}"
         line = source.line + forward.lineno - 1
         found.append(source.finding("unused-argument", severity, line, message))

@@ -177,6 +177,7 @@ def _padding_id(ids: Tensor) -> int | None:
         same = ids == candidate
         tails = same.flip(1).long().cumprod(1).sum(1)  # the run at the end of each row
         inner = same.sum(1) - tails
-        if int((tails >= 2).sum()) >= 2 and len(set(tails.tolist())) > 1 and int(inner.sum()) == 0:
+        partly = (tails >= 2) & (tails < ids.shape[1])  # a whole row may be one of one id
+        if int(partly.sum()) >= 2 and len(set(tails.tolist())) > 1 and int(inner.sum()) == 0:
             return int(candidate)
     return None

@@ -59,6 +59,10 @@ class Layer(nn.Module):
             return F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return (q @ k.mT).masked_fill({mask}, -torch.inf).softmax(-1) @ v
 """
+MEMORY = """
+self.tf = nn.Transformer(32, 4)
+h = self.tf(src, tgt, src_key_padding_mask=pad{more})
+"""
 STEP = "schedule.step()"
 
 
@@ -80,6 +84,7 @@ STEP = "schedule.step()"
         ("schedule-short", SCHEDULE, {"plan": "epochs", "often": STEP, "seldom": ""},
          {"plan": "epochs", "often": "", "seldom": STEP}),
         ("mask-turned", MASKS, {"mask": "memory_padding_mask"}, {"mask": "~memory_padding_mask"}),
+        ("memory-open", MEMORY, {"more": ""}, {"more": ", memory_key_padding_mask=pad"}),
         ("mask-turned", PATHS, {"mask": "mask"}, {"mask": "mask == 0"}),
     ],
 )  # fmt: skip
