@@ -65,16 +65,16 @@ def open_memories(tree: ast.Module) -> Iterator[Told]:
         for n in ast.walk(tree)
         if isinstance(n, ast.Assign) and ast.unparse(n.value).startswith("nn.Transformer(")
     }
-    for node in ast.walk(tree):
-        names = {k.arg for k in node.keywords} if isinstance(node, ast.Call) else set()
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call) and ast.unparse(n.func) in made)
+    for call in calls:
+        names = {k.arg for k in call.keywords}
         if "src_key_padding_mask" in names and not {"memory_key_padding_mask", None} & names:
-            if isinstance(node, ast.Call) and ast.unparse(node.func) in made:
-                yield Told(
-                    node.lineno,
-                    "memory-open",
-                    f"{ast.unparse(node.func)} hides padding of the source in its encoder, and "
-                    "its decoder attends to it: give memory_key_padding_mask the same mask",
-                )
+            yield Told(
+                call.lineno,
+                "memory-open",
+                f"{ast.unparse(call.func)} hides padding of the source in its encoder, and its "
+                "decoder attends to it: give memory_key_padding_mask the same mask",
+            )
 
 
 def _layers(constructor: Function | None, tree: ast.Module) -> Iterator[tuple[str, ast.ClassDef]]:
