@@ -185,7 +185,7 @@ def _find_parts(ctx: typer.Context, name: str, runner: Runner) -> tuple[Sequence
     asked = read_id(name)
     parts = draw_parts(asked.kind, asked.seed, catalogue(ctx), runner)
     if asked.number > len(parts):
-        raise Refused(f"{name} is not asked: that question has {len(parts)} parts")
+        raise Refused(f"{name} is not asked: that question ends with part {len(parts)}")
     return parts, asked.number
 
 

@@ -256,6 +256,7 @@ def judge(
         next=parts[number].question.id if number < len(parts) else "",
         seconds=seconds,
         measured=measured if len(part.evidence) > 1 else 0,  # looking the answer up is no clue
+        prompt=part.question.prompt,
     )
 
 

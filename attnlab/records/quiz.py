@@ -45,6 +45,7 @@ class QuizVerdict:
     next: str = ""  # the id of what is asked next about the same code; "" where nothing is
     seconds: float = 0.0
     measured: int = 0  # measurements that were asked for
+    prompt: str = ""  # what was asked
 
     @property
     def score(self) -> float:

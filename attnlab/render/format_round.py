@@ -1,6 +1,7 @@
 """Pages of a round of another format: its start, its tasks one by one, and its scorecard."""
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from attnlab.practice.interviews import clock_text
 from attnlab.records import plain, record
@@ -181,12 +182,17 @@ def _show_card(card: TaskCard, screen: Screen) -> None:
         f"{about}  {card.points:.3g} of 1 point  {clock_of(card.seconds)}{more}  ",
         (card.task.id, "name"),
     )
-    _show_verdicts(card.verdicts[-1:] if card.task.is_file else card.verdicts, screen)
+    if card.task.is_file:
+        _show_verdicts([replace(verdict, prompt="") for verdict in card.verdicts[-1:]], screen)
+    else:
+        _show_verdicts(card.verdicts, screen)
 
 
 def _show_verdicts(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
-    """What was said beside what is right, then why, once."""
-    for verdict in verdicts:
+    """What was said to each question beside what is right, then why, once."""
+    for number, verdict in enumerate(verdicts):
+        if verdict.prompt:
+            screen.hang("    asked  ", verdict.prompt)
         measured = f" ({plural(verdict.measured, 'measurement')})" if verdict.measured else ""
         screen.hang("    you    ", verdict.answer + measured)
         if "\n" in verdict.right:
@@ -195,5 +201,5 @@ def _show_verdicts(verdicts: Sequence[QuizVerdict], screen: Screen) -> None:
             screen.hang("    right  ", (verdict.right, "bold"))
         if verdict.message and verdict.message != f"you said: {verdict.answer}":
             screen.hang("           ", verdict.message)
-    for why in dict.fromkeys(verdict.why for verdict in verdicts if verdict.why):
-        screen.prose(why, indent=4)
+        if verdict.why not in ("", *(other.why for other in verdicts[:number])):
+            screen.prose(verdict.why, indent=11)

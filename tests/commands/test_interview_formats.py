@@ -80,7 +80,9 @@ def test_a_round_from_start_to_scorecard(shell, short):
     assert [task["outcome"] for task in card["tasks"]][2] == "partly"  # a hint, and a second try
     assert card["tasks"][2]["points"] == 0.8
     assert "mixed" in shell("interview", "history").out
-    assert shell("interview", "history", "1").out.count(slug) == 1
+    card = shell("interview", "history", "1").out
+    assert card.count(slug) == 1
+    assert card.count("    asked  ") == card.count("    you    ") - 1, card  # the last is a file
     stats = shell("stats", "--json").json
     assert {row["name"] for row in stats["kinds"]} == {"why", "numbers", "implement"}
     assert stats["answers"] == 3
