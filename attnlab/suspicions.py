@@ -129,7 +129,8 @@ def _suspicions(report: Report, guessed: tuple[str, ...]) -> Iterator[Suspicion]
         yield from (_of_finding(finding, trace) for finding in trace.findings)
     training = report.training
     told = training.crash if training else ""
-    if told and not any(trace.crash for trace in _traces(report)):
+    surroundings = any(re.search(shown, told) for shown in ADVICE)  # not what the code does
+    if told and not surroundings and not any(trace.crash for trace in _traces(report)):
         yield from _of_crash_of_script(told)
     results = (*report.checks, *(training.properties if training else ()))
     yield from (_of_property(check) for check in results if check.outcome == "failed")

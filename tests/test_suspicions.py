@@ -183,3 +183,11 @@ def test_what_ended_a_script_is_a_suspicion_at_its_line():
     ended = TrainingReport(steps=0, crash="train.py:7: KeyError: 'x'")
     found = triaged(Report(outcome="ok", training=ended)).suspicions[0]
     assert (found.rule, found.file, found.line) == ("crash", "train.py", 7)
+
+
+def test_what_the_machine_lacks_is_no_fault_of_a_line():
+    """A network or a GPU that is not there: what ended the script and what to do, no suspicion."""
+    ended = TrainingReport(steps=0, crash="train.py:7: AssertionError: no CUDA here")
+    found = triaged(Report(outcome="ok", training=ended))
+    assert (found.outcome, found.suspicions) == ("crashed", ())
+    assert "runs on the CPU" in found.advice

@@ -168,6 +168,10 @@ def watch_script(
             fault = error if isinstance(error, Exception) else None
             recorded = tracer.finished and (tracer.recorder.log or fault is not None)
             raw = tracer.recorder.raw_trace(fault) if recorded else None
+            if raw is None and watch.done >= TRACED:
+                watch.not_seen.add(
+                    "axes and values: no step could be recorded operation by operation"
+                )
             log = replace(watch.log(crash, names), source=wanted.source, evaluations=evaluations)
             if gradients is not None:
                 log = replace(log, broken=gradients.found)
@@ -182,7 +186,8 @@ def watch_script(
         except StopWatching:
             pass
         except BaseException as raised:
-            error = raised
+            seen_all = isinstance(raised, SystemExit) and 0 < steps <= watch.done
+            error = None if seen_all else raised
         return seen()
 
 

@@ -85,7 +85,7 @@ def update_sizes(log: TrainingLog) -> Iterator[Finding]:
     usual = median(ratios)
     if usual > LARGE:
         yield found("learning-rate", _made(log), percent=100 * usual, top=max(rates))
-    elif usual < SMALL:
+    elif usual < SMALL and (log.schedules or max(ratios) < SMALL):  # else it has arrived
         yield found(
             "learning-rate",
             _made(log),
