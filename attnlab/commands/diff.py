@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 PLACE = 103
 CODES = {"same": 0, "different": 1, "crashed": 1, "timeout": 1, "memory": 1, "cannot-compare": 3}
+TOO_MUCH = "the values of all its steps are too many to be compared"
 Other = Annotated[
     str,
     typer.Argument(
@@ -65,6 +66,7 @@ def command(
     from attnlab.render.diff import DiffPage
     from attnlab.target.diff_target import diff_job
     from attnlab.target.revision import past_version
+    from attnlab.target.trace_advice import untried_inputs
 
     target, typed = named.name, named.repeating(reference).typed
     with past_version(target) as (mine, named_mine), past_version(reference) as (past, shown):
@@ -75,12 +77,12 @@ def command(
         job = replace(job, checkpoints=(files[0], files[1]))
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
         report = run_job(job)
-    diff = _diff(report)
+    diff = _diff(report, untried_inputs(job))
     page = DiffPage(
         target=target,
         reference=reference,
         reference_says=job.reference_says,
-        outcome=diff.outcome if report.diff else report.outcome,
+        outcome=diff.outcome if report.diff or diff.message == TOO_MUCH else report.outcome,
         report=diff,
         all_rows=all_rows,
         next=_next(diff, target),
@@ -88,10 +90,18 @@ def command(
     return emit_also(page, json, CODES.get(page.outcome, 1), html)
 
 
-def _diff(report: Report) -> DiffReport:
+def _diff(report: Report, untried: tuple[str, ...]) -> DiffReport:
+    """What was compared, and what was not."""
     from attnlab.records.diagnosis import DiffReport
 
-    return report.diff or DiffReport(outcome="crashed", message=report.message, hint=report.hint)
+    if found := report.diff:
+        said = [found.message, *(f"not compared: {text}" for text in untried)]
+        same = found.outcome == "same"
+        return replace(found, message="; ".join(filter(None, said))) if same else found
+    if "over the cap of" in report.message:
+        hint = "smaller sizes have fewer, as in --sizes S=3; or compare a part of it: file.py:Layer"
+        return DiffReport(outcome="cannot-compare", message=TOO_MUCH, hint=hint)
+    return DiffReport(outcome="crashed", message=report.message, hint=report.hint)
 
 
 def _next(diff: DiffReport, target: str) -> str:

@@ -8,6 +8,7 @@ from itertools import islice
 
 from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
+from attnlab.candidate.session import HUNG
 from attnlab.diagnosis.diagnose import FIRST, Draw, diagnose, with_files
 from attnlab.diagnosis.gradients import (
     GradientDraw,
@@ -45,6 +46,7 @@ NARROW = (
     "values are compared in float64: a line that names float32 or half meets float64 there; "
     ".to(x.dtype) in place of .float() follows what comes in"
 )
+LONGER = "--timeout gives it more seconds; smaller sizes need fewer, as in --sizes S=3"
 NAMES = 4  # of what learns wrongly that a message has
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
@@ -54,6 +56,9 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
     try:
         return _compare(context_of(), job)
     except Raised as error:
+        if error.error == HUNG:
+            says = f"{error.file}:{error.line}: still running after {job.limits.seconds:g} seconds"
+            return DiffReport(outcome="cannot-compare", message=says, hint=LONGER)
         says = f"{error.file}:{error.line}: {error}"
         if "dtype" in says:  # of ours: it may well run in its own
             return DiffReport(outcome="cannot-compare", message=says, hint=NARROW)
@@ -131,6 +136,10 @@ def _with_gradients(report: DiffReport, probe: Probe, mask: Mask, sources: Sourc
         return replace(failed, diagnosis=named)
     if not found.names:
         return report
+    draws = [_draw(probe, inputs) for _ in range(2)]
+    values = diagnose(draws[0], draws[1], probe.sizes, sources)
+    if values.outcome == "different":  # which way the code takes may depend on the numbers
+        return values
     names = list(found.names)
     more = f" and {len(names) - NAMES} more" if len(names) > NAMES else ""
     noun, are = ("gradients", "are") if len(names) > 1 else ("gradient", "is")

@@ -228,3 +228,30 @@ def test_checkpoints_that_do_not_fit_are_no_difference(checkpoints):
         assert why in said.json["message"]
     gone = checkpoints("diff", "fused.py:Attn", "apart.py:Attn", "--checkpoint", "gone.pt")
     assert (gone.code, "gone.pt: no such file" in gone.err) == (2, True)
+
+
+def test_what_was_not_fed_is_told(shell):
+    """Equal without a cache says nothing of what happens with one; fed, its fault is named."""
+    cached = """
+import torch
+from torch import nn
+
+
+class Attn(nn.Module):
+    def __init__(self, embed_dim: int):
+        super().__init__()
+        self.q, self.k = nn.Linear(embed_dim, embed_dim), nn.Linear(embed_dim, embed_dim)
+
+    def forward(self, x, past: torch.Tensor | None = None):
+        q, k = self.q(x), self.k(x)
+        if past is not None:
+            k = torch.cat([past, k], 1)
+        return (q @ k.mT).softmax(-1) @ k
+"""
+    Path("right.py").write_text(cached)
+    Path("bad.py").write_text(cached.replace("k = torch.cat([past, k], 1)", "k = past + k"))
+    said = shell("diff", "bad.py:Attn", "right.py:Attn")
+    assert said.code == 0
+    assert "not compared: what forward does with past (None here)" in " ".join(said.out.split())
+    fed = shell("diff", "bad.py:Attn", "right.py:Attn", "--input", "past: B S D")
+    assert (fed.code, "bad.py:14" in fed.out) == (1, True)
