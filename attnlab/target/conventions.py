@@ -76,6 +76,7 @@ CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
     "hidden embeddings memory context encoder_hidden_states",
+    "B 3 32 32": "img image images imgs pixel_values",
     "B S int": "input_ids ids tokens token_ids idx positions position_ids",
     "D D": "wq wk wv wo w_q w_k w_v w_o",
     "B S int segments": "document documents document_ids segment segments segment_ids",

@@ -240,6 +240,11 @@ def test_plain_arguments_of_forward(net, said, value):
     assert (contract.arguments, fed(contract)) == ({"how": value}, {"x": "B S D"})
 
 
+def test_a_picture_is_no_number(net):
+    """`img` is a size of a constructor, and a tensor of forward."""
+    assert fed(net(called="self, img")) == {"img": "B 3 32 32"}
+
+
 def test_plain_arguments_are_guessed_by_their_names(net):
     """The length is S, an offset is nought; what has a default is left alone."""
     contract = net(called="self, x, seq_len, offset: int, training=True")
