@@ -33,7 +33,8 @@ def read_checkpoint(file: str) -> State:
         if file.endswith(SAFE):
             from safetensors.torch import load_file
 
-            return load_file(file)
+            tensors: State = load_file(file)
+            return tensors
         found = torch.load(file, map_location="cpu", weights_only=True)
     except ImportError:
         raise Refused(f"{file} needs the package safetensors", "pip install safetensors") from None

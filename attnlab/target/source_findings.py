@@ -273,6 +273,8 @@ def _modes(tree: ast.Module) -> Iterator[Told]:
     for scope, nodes in scopes(tree):
         if not isinstance(scope, Function) or "no_grad" not in ast.dump(scope):
             continue
+        if "backward" not in names and [a.arg for a in scope.args.args[:1]] == ["self"]:
+            continue  # of a model that others train and evaluate
         if re.match(r"eval|valid|test|generate|sample|predict|accuracy", scope.name):
             yield Told(
                 scope.lineno,

@@ -131,3 +131,19 @@ def test_a_length_that_counts_the_cache_is_none_of_an_input():
             return torch.arange(n) + torch.arange(m)
     """
     assert not list(source_findings(dedent(text), "a.py"))
+
+
+def test_the_mode_of_a_model_is_up_to_who_calls_it():
+    """A method `generate` in a file without training runs in whatever mode its caller set."""
+    text = """
+    class Net(nn.Module):
+        def __init__(self):
+            self.drop = nn.Dropout(0.1)
+
+        @torch.no_grad()
+        def generate(self, ids):
+            return self(ids).argmax(-1)
+    """
+    assert [*source_findings(dedent(text), "net.py")] == []
+    trained = dedent(text) + "loss.backward()\n"
+    assert [f.rule for f in source_findings(trained, "net.py")] == ["train-while-evaluating"]
