@@ -14,6 +14,7 @@ from attnlab.records.triage import TriageOutcome
 # How much a finding's severity says beside the confidence of its rule.
 WEIGHTS = {"error": 0.3, "warning": 0.1, "note": -0.4}
 CUT_SHORT = "Nothing after this line ran, so nothing after it was looked at."
+NOTHING = 1e-9  # of an output: no more than rounding
 PROPERTY = 0.75  # confidence in a property that does not hold
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))
@@ -210,7 +211,8 @@ def _idle_parts(report: Report) -> Iterator[Ablation]:
     """What can be switched off without any change, where nothing else was found."""
     parts = report.ablation.parts if report.ablation else ()
     lines = {finding.line for trace in _traces(report) for finding in trace.findings}
-    yield from (p for p in parts if p.is_finding and p.change is not None and p.line not in lines)
+    idle = (part for part in parts if part.is_finding and (part.change or 0.0) < NOTHING)
+    yield from (part for part in idle if part.line not in lines)
 
 
 def _of_part(part: Ablation) -> Suspicion:

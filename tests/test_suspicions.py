@@ -8,6 +8,7 @@ from attnlab.catalogue.finding_rules import RULES
 from attnlab.checks.base import load_checks
 from attnlab.ranked_suspicions import SYMPTOMS
 from attnlab.records import CheckResult, Crash, Finding, Op, Report, Trace, TrainingReport
+from attnlab.records.ablation import Ablation, AblationReport
 from attnlab.suspicions import Wishes, make_triage
 
 
@@ -191,3 +192,12 @@ def test_what_the_machine_lacks_is_no_fault_of_a_line():
     found = triaged(Report(outcome="ok", training=ended))
     assert (found.outcome, found.suspicions) == ("crashed", ())
     assert "runs on the CPU" in found.advice
+
+
+def test_a_part_that_drops_in_eval_mode_is_none_without_effect():
+    """Both are findings of an ablation; only what changed nothing is said to change nothing."""
+    idle = Ablation(kind="mask", what="mask", line=3, message="nothing", is_finding=True)
+    drops = Ablation(kind="dropout", what="drop", line=5, change=0.2, message="", is_finding=True)
+    report = Report(outcome="ok", ablation=AblationReport(parts=(drops, idle)))
+    found = make_triage("net.py", report, Wishes()).suspicions
+    assert [(s.rule, s.line, s.severity) for s in found] == [("part-without-effect", 3, "note")]

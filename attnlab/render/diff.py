@@ -72,6 +72,7 @@ class DiffPage:
             "part": self.report.part,
             "max_error": self.report.max_error,
             "message": self.report.message,
+            "hint": self.report.hint,
             "diagnosis": plain(self.report.diagnosis),
             "steps": plain(self.report.steps),
             "weights": self.report.weights,
