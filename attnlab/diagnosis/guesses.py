@@ -164,7 +164,7 @@ def _of_two(made: Value, taken: Sequence[Tensor]) -> Iterator[Change]:
         right = taken[0] / taken[1] if product else taken[0] * taken[1]
         yield Relation("exponent", says), partial(torch.clone, right)
     for one, other in ((0, 1), (1, 0)) if adds or multiplies else ():
-        if taken[one].shape == made.numbers.shape:
+        if taken[one].shape == made.numbers.shape and taken[one].isfinite().any():
             says = f"the reference does not have the {ORDINALS[other]} operand here"
             yield Relation("extra-term", says), partial(torch.clone, taken[one])
 

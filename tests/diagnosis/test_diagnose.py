@@ -53,6 +53,18 @@ def test_right_rewrites_get_no_diagnosis(path):
 
 
 @pytest.mark.parametrize(
+    ("old", "new"), [("before - base", "base - before"), ("scores - base", "base - scores")]
+)
+def test_a_difference_turned_round_is_told_by_finite_numbers(old, new):
+    """A running peak starts at minus infinity: there the right difference equals its operand, and
+    a needed subtraction was called one step too many; masked scores were called a missing mask."""
+    challenge = CHALLENGES["nan-whatever-it-reads"]
+    right = solution_text(challenge)
+    (found,) = diff(right.replace(old, new), right, challenge).diagnosis
+    assert (found.relation, found.line, found.confirmed) == ("sign", line_of(right, old), True)
+
+
+@pytest.mark.parametrize(
     ("old", "new", "relation"),
     [
         ("/ math.sqrt(self.head_dim)", "/ self.head_dim", "scale"),

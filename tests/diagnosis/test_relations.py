@@ -36,6 +36,7 @@ ANGLES = torch.outer(torch.arange(1.0, 6.0), 10000.0 ** -(torch.arange(4.0) / 4)
             "another base",
         ),
         (RIGHT, MASKED, "mask-missing", "closes 40 %"),
+        (-MASKED, MASKED, "sign", "negative"),
         (RIGHT.masked_fill(~LATER, -torch.inf), MASKED, "mask-inverted", "turned round"),
         (RIGHT.masked_fill(LATER.mT, -torch.inf), MASKED, "mask-transposed", "transpose"),
         (LATER.triu(2).double(), LATER.double(), "mask-diagonal", "off"),
