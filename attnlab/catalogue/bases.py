@@ -3,6 +3,7 @@
 base.toml         what holds for all of them: the class, its contract, the task
 solution.py       the right file, as a person would write it
 alternatives/     other right files
+mutants/          wrong files that must be rejected, where a check needs one
 bugs/ decoys/     one patch of the right file each; a bug's file name is the challenge's name
 tasks/            patches that leave something to write, or to write better
 """
@@ -45,6 +46,7 @@ class Base:
     found: dict[str, Any]  # what base.toml says
     contract: Contract
     alternatives: tuple[str, ...]
+    mutants: tuple[str, ...]
     decoys: dict[str, tuple[Edit, ...]]
 
 
@@ -86,6 +88,7 @@ def _read_shared(folder: Path) -> Base:
         found=found,
         contract=read_contract(document, found),
         alternatives=find_files(folder, "alternatives", 0 if yours else ALTERNATIVES),
+        mutants=find_files(folder, "mutants", 0),
         decoys=_decoys(folder, text),
     )
 
@@ -125,7 +128,7 @@ def _read_part(base: Base, path: Path) -> Challenge:
         file=str(base.folder / f"{path.stem}.py"),
         solution=str(base.folder / SOLUTION),
         alternatives=base.alternatives,
-        mutants=(),
+        mutants=base.mutants,
         notes=str(path),
         base=base.slug,
         edits=_edits(document, said["edits"], base.text),

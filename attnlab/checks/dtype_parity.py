@@ -11,9 +11,12 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 
 Looked at are the types that the contract names, at the length of the round, at one that is longer
 than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
-in train mode, where there is a reference; and whether masked keys change nothing there, too.
+in train mode, where there is a reference; and whether masked keys change nothing there, too. Where
+the contract promises `float16-range`, scores are as large as float16 holds: times a constant before
+they are cast, they are infinite, and all of them the largest.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 from attnlab.catalogue.contract_facts import key_axis, known_facts, query_axis
@@ -28,10 +31,13 @@ from attnlab.checks.shared.inputs import (
     redraw,
     sizes_of,
 )
+from attnlab.checks.shared.large_and_long import widest
 from attnlab.probe.answers import LOUD, Inputs, Mask, Skip, Tensor
 
 SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
+LARGE = 1e4  # more than what is drawn at any scale: inputs that are to fill a type's range
+CAST = "Cast to float32 before anything is multiplied: float16 ends at 65504."
 
 
 @check(
@@ -39,7 +45,8 @@ LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a re
     needs=("output", "dtypes"),
     tier=Tier.REGIMES,
     advice=(
-        "Look for tensors made without a dtype, and for constants that are too large for float16."
+        "Look for tensors made without a dtype, and for constants that float16 cannot hold: it "
+        "ends at 65504, and what is below 6e-8 is 0."
     ),
     once=True,
 )
@@ -51,7 +58,7 @@ def run(probe: Probe) -> Failure | None:
     found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     failure = first_failure(
         first_failure(
-            at_sizes_of(probe, inputs, dtype_mismatch(out, exact, dtype))
+            at_sizes_of(probe, inputs, _mismatch(inputs, out, exact, dtype))
             for (inputs, exact), out in zip(samples, outputs, strict=False)
         )
         or _shows(probe, pair, outputs[len(samples) :], dtype)
@@ -59,6 +66,16 @@ def run(probe: Probe) -> Failure | None:
     )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
     return failure or cast_gradient_mismatch(probe, narrow, kinds[-1])
+
+
+def _mismatch(inputs: Inputs, out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
+    failure = dtype_mismatch(out, exact, dtype)
+    floats = [t for t in inputs.values() if t is not None and t.is_floating_point() and t.numel()]
+    top = max((t.abs().max().item() for t in floats), default=0.0)
+    if failure is None or top <= LARGE:
+        return failure
+    says = f"{failure.message}, for inputs of up to {top:g} in size"
+    return replace(failure, message=says, advice=CAST)
 
 
 class Pair(NamedTuple):
@@ -108,4 +125,6 @@ def _others(probe: Probe, mask: Mask, usual: Inputs) -> list[tuple[Inputs, Tenso
     drawn = probe.draw(mask, longer=more, alone=True), probe.draw("none", longer=-more, alone=True)
     sizes = sizes_of(probe, usual)
     others = [inputs for inputs in drawn if sizes_of(probe, inputs) != sizes]
+    if "float16-range" in probe.contract.promises:
+        others.append(widest(probe, mask))
     return list(zip(others, probe.calls(others), strict=True))

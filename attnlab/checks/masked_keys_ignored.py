@@ -188,7 +188,10 @@ def _padding_matters(
     title="NaN at masked keys stays there",
     needs=("keys", "nan-safe", "floats"),
     tier=Tier.WEIGHTS,
-    advice="Fill keys and values with 0 where the mask forbids them for every query.",
+    advice=(
+        "Put a number at what the mask forbids, with masked_fill or where, before anything is "
+        "added or multiplied: NaN plus -inf and 0 times NaN are NaN."
+    ),
     few=True,
 )
 def _masked_nan(probe: Probe) -> Steps:

@@ -120,7 +120,7 @@ class Search:
             side, pairing = step
         whole = self.is_right(side)
         needed = self._needed() if whole else []
-        told = sorted(reversed(needed), key=lambda repair: bool(repair.value.isfinite().any()))
+        told = sorted(needed, key=lambda r: (bool(r.value.isfinite().any()), -r.mine))
         places = {repair.place: repair for repair in told}  # infinities alone say little
         named = tuple(sorted(places.values(), key=lambda repair: repair.mine))[:FAULTS]
         return Repaired(named, tuple(needed), first, whole and bool(needed), self.runs)

@@ -120,6 +120,17 @@ def large(probe: Probe, way: Way) -> Inputs:
     return inputs
 
 
+def widest(probe: Probe, mask: Mask) -> Inputs:
+    """Scores as large as float16 holds, those of a row all positive or all negative and no two
+    alike: they are exact in each type, and so is which of them is the largest."""
+    inputs = probe.draw(mask)
+    for spec in data_inputs(probe.contract, key_axis(probe.contract)):
+        drawn = inputs[spec.name]
+        step = 2.0 ** (16 - drawn.shape[-1].bit_length())
+        inputs[spec.name] = (drawn.argsort(-1) + 1) * step * drawn[..., :1].sign()
+    return inputs
+
+
 def nudged(probe: Probe, inputs: Inputs, by: float = ULP) -> Inputs:
     """The same with each value moved by about one rounding."""
     moving = {n: t for n, t in inputs.items() if t is not None and t.is_floating_point()}
