@@ -9,8 +9,10 @@ Right: angles in float32 whatever the type of the module, and the result cast to
 
 Half precision is looked at where the contract names it. Some rows of a sinusoidal table, or vectors
 that rotary positions turn, are worked out by the formula as well, far and near: `positions % 4096`
-keeps most neighbours apart. So are some near 33000 of few columns: a table may end at 8192, and a
-short integer at 32767. A module that extends itself is not told how long a sequence will be.
+keeps most neighbours apart. All this is done again with few columns and more than 33000 rows, or
+than a larger number of the file: a table may end at 8192, a short integer at 32767, and a right
+table that is made first at any number. A module that extends itself is not told how long a sequence
+will be.
 """
 
 import math
@@ -18,7 +20,7 @@ import math
 from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.compare import first_failure
 from attnlab.checks.shared.positions import first, plain_inputs, rows
-from attnlab.probe.answers import Tensor
+from attnlab.probe.answers import Inputs, Tensor
 from attnlab.records import Position
 
 FAR = 5000  # rows of the usual table
@@ -49,9 +51,19 @@ def run(probe: Probe) -> Failure | None:
     far = probe.variant(_sizes(probe, FAR + probe.random_integer(1, TAIL), WIDTH, 2))
     near = far.variant({"S": SHORT})
     near.call(plain_inputs(near))
+    failure = _wrong(probe, far, plain_inputs(far), SOME)
+    if failure is not None:
+        return failure
+    longest = max((FARTHEST, *probe.numbers(FARTHEST, MOST // NARROW - TAIL)))
+    far = probe.variant(_sizes(probe, longest + probe.random_integer(1, TAIL), NARROW, 1))
     inputs = plain_inputs(far)
+    return None if inputs[first(far)].numel() > MOST else _wrong(probe, far, inputs, BEYOND)
+
+
+def _wrong(probe: Probe, far: Probe, inputs: Inputs, some: tuple[int, ...]) -> Failure | None:
+    """What is wrong with the rows of these inputs, in float32 or in half precision."""
     exact = rows(far, inputs)
-    failure = _lost(exact, "float32") or _misplaced(probe, exact, inputs[first(far)], SOME)
+    failure = _lost(exact, "float32") or _misplaced(probe, exact, inputs[first(far)], some)
     for dtype, eps in HALF.items():
         if failure is None and dtype in probe.contract.dtypes:
             half = probe.variant(far.sizes, dtype)
@@ -59,7 +71,7 @@ def run(probe: Probe) -> Failure | None:
             given = {n: t.to(like) if t.is_floating_point() else t for n, t in inputs.items()}
             table = rows(half, given).float()
             failure = _lost(table, dtype) or _table_failure(table, exact, dtype, eps)
-    return failure or _farthest(probe)
+    return failure
 
 
 def _sizes(probe: Probe, length: int, width: int, batch: int) -> dict[str, int]:
@@ -71,15 +83,6 @@ def _sizes(probe: Probe, length: int, width: int, batch: int) -> dict[str, int]:
     if "D" in vary and "H" not in probe.sizes:
         sizes["D"] = math.lcm(width, probe.contract.multiples.get("D", 1))
     return sizes
-
-
-def _farthest(probe: Probe) -> Failure | None:
-    """More rows than a short integer counts, of few columns."""
-    far = probe.variant(_sizes(probe, FARTHEST + probe.random_integer(1, TAIL), NARROW, 1))
-    inputs = plain_inputs(far)
-    if inputs[first(far)].numel() > MOST:
-        return None
-    return _misplaced(probe, rows(far, inputs), inputs[first(far)], BEYOND)
 
 
 def _misplaced(
@@ -163,12 +166,14 @@ def _lost(table: Tensor, dtype: str) -> Failure | None:
 
 def _table_failure(table: Tensor, exact: Tensor, dtype: str, eps: float) -> Failure | None:
     gap = (table - exact).abs().flatten(1).amax(1)
-    limit = ROUNDING * eps * max(1.0, exact.abs().max().item())
-    bad = ~(gap <= limit)
+    angles = ANGLE * gap.new_ones(len(gap)).cumsum(0)  # those of one may be float64
+    limits = (ROUNDING * eps + angles) * max(1.0, exact.abs().max().item())
+    bad = ~(gap <= limits)
     if not bad.any().item():
         return None
     p = bad.tolist().index(True)
     return Failure(
         message=f"in {dtype} the row of position {p} is off by up to {gap.max().item():.2g} from "
-        f"float32's; rounding the result explains {limit:.2g}: angles were computed in {dtype}"
+        f"float32's; rounding the result explains {limits[p].item():.2g}: angles were computed in "
+        f"{dtype}"
     )

@@ -54,7 +54,7 @@ from attnlab.probe.inputs.sizes import within
 from attnlab.probe.pacing import LENGTHS, PILOT, QUICK, CallTimes, TimedHost, pairs
 from attnlab.probe.recorded_values import values_in
 from attnlab.probe.reference import Reference, finite
-from attnlab.probe.source_text import lines_calling
+from attnlab.probe.source_text import lines_calling, numbers_in
 from attnlab.probe.weights.layouts import map_weights
 from attnlab.probe.weights.match import LoadedWeights, MatchContext, WeightMatcher
 from attnlab.records import Contract, Op, Until, from_json, plain
@@ -796,6 +796,10 @@ class Probe:
         """What importing, building and calling changed outside the module, one phrase each."""
         asked = {**self.recipe(), "inputs": list(inputs.items())}
         return names_in(self._ask("side_effects", **asked).get("changes"))
+
+    def numbers(self, least: int, most: int) -> tuple[int, ...]:
+        """The whole numbers of this range that the candidate's text names, in order."""
+        return numbers_in(self.context.text, least, most)
 
     def call_lines(self, *names: str) -> tuple[int, ...]:
         """The lines of the candidate's text that call something of these names, where there is a

@@ -25,10 +25,10 @@ def _compile(text: str, flags: int = 0) -> Any:
         return None
 
 
-def numbers_in(text: str) -> tuple[int, ...]:
+def numbers_in(text: str, least: int = SMALLEST, most: int = LARGEST) -> tuple[int, ...]:
     """Those that may be sizes, in order; none where the text is no Python."""
     code = _compile(text)
-    found = {n for n in _constants((code,)) if SMALLEST <= n <= LARGEST}
+    found = {n for n in _constants((code,)) if least <= n <= most}
     return tuple(sorted(found))
 
 

@@ -18,6 +18,10 @@ OWN = (
     "torch.arange(S, dtype=torch.float64), frequency",
     "torch.arange(S, dtype=q.dtype), frequency.to(q.dtype)",
 )
+LATER = (
+    "torch.arange(S, dtype=torch.float64)",
+    "torch.arange(S, dtype=torch.float64 if S <= 40000 else q.dtype)",
+)
 ROUNDED = (
     "10000.0 ** (-torch.arange(0, self.D, 2, dtype=torch.float64) / self.D)",
     "self.w.double()",
@@ -40,6 +44,7 @@ WRONG = {
     ),
     "a base that is nearly right": case(SUM, ADDED, COARSE),
     "positions in the type of x": case(ROPE, LONG, OWN),
+    "positions in the type of x beyond 40000": case(ROPE, LONG, LATER),
     "frequencies in a buffer that is cast": case(ROPE, LONG, BUFFER, ROUNDED),
 }
 RIGHT = {
