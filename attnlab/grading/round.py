@@ -26,10 +26,14 @@ OUT_OF_PLACE = "Make a new tensor where += or a method that ends in _ changes on
 ODD = "odd"  # the reason of a failure by an output that is no tensor of the right shape
 IN_PLACE = ("in-place operation", "inplace operation")  # how autograd says what it cannot follow
 ENDS = "A call ends in time"
+RETURNS = "A call returns an output"
 WRITTEN = "Every part of the module is written"
 HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
 PLAIN = ("call", "calls", "gradients")  # what `attnlab run` shows or nearly shows
+# Calls of another kind: where these raise, the check's own advice, which speaks of it, is right.
+SPECIAL = ("positional_calls", "strided_calls", "cast_calls", "cast_gradients", "cached_steps",
+           "call_on_device", "call_reloaded", "call_exported", "after_sibling")  # fmt: skip
 # How PyTorch says that it has an operation elsewhere. That there is none for a type, such as a
 # softmax of integers, is the file's own mistake.
 NO_KERNEL = "does not support backward on CPU"
@@ -292,22 +296,24 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
 
 def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     building = error.verb == "build"
-    own = part.once or error.verb not in PLAIN  # a call of another kind: its advice speaks of it
+    own = error.verb in SPECIAL
     outcome: Outcome = "failed"
+    title = part.title if own or building else RETURNS
     message = f"{'building the module' if building else 'the call'} raised {error}"
     reason, advice = "memory" if error.memory else "crashed", part.advice if own else IN_FORWARD
     advice = OUT_OF_PLACE if any(text in error.message for text in IN_PLACE) else advice
     if error.error == HUNG:  # what was running when the time was up
         message = f"still running when the time was up: {error.source or 'the module'}"
-        reason, advice = "timeout", HANGS
+        title, reason, advice = ENDS, "timeout", HANGS
     elif error.error == "NotImplementedError" and NO_KERNEL in error.message:
         outcome, message = "error", f"PyTorch cannot do this on this machine: {error.message}"
+        title = part.check_title
         reason, advice = "no-kernel", ""
     elif building:
         advice = IN_INIT
     return replace(
         result_of(part, outcome, message),
-        title=ENDS if error.error == HUNG else result_of(part, outcome, message).title,
+        title=title,
         file=error.file,
         line=error.line,
         sizes=sizes,

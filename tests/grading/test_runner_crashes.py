@@ -1,5 +1,6 @@
 """The check stage when the candidate raises, dies or takes too long."""
 
+import pytest
 from fakes import Host, calls, check, grade, raises
 from modules import hosted, module
 
@@ -12,9 +13,11 @@ BAD = module("raise ValueError('no')")
 # ---------------------------------------------------------------- crashes
 
 
-def test_a_module_that_raises_fails_with_its_line(monkeypatch):
-    """The check that met the exception fails; file, line and sizes are told."""
-    (result,) = grade(monkeypatch, check("a", calls), host=hosted(BAD))
+@pytest.mark.parametrize("run", [calls, lambda p: p.inputs_after_call(p.draw())])
+def test_a_module_that_raises_fails_with_its_line(monkeypatch, run):
+    """The check that met the exception fails; file, line and sizes are told, and what to do is said
+    of the exception, not of what the check looks for."""
+    (result,) = grade(monkeypatch, check("a", run), host=hosted(BAD))
     assert (result.outcome, result.reason, result.line) == ("failed", "crashed", 9)
     assert (result.file, result.message) == ("net.py", "the call raised ValueError: no")
     assert result.advice.startswith("Look at the last operations")
