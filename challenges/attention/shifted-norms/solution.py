@@ -62,7 +62,7 @@ def convert(old: dict[str, Tensor]) -> dict[str, Tensor]:
     for name in new:
         if name.endswith("norm.gain"):
             new[name] = 1 + new[name]
-    new["head.weight"] = new["embed.weight"]
+    new["head.weight"] = new["embed.weight"].clone()
     return new
 
 
