@@ -46,6 +46,10 @@ class ChallengeFile:
     code: Code
 
 
+# All in one process; None, or none at all, where a process of its own has to tell.
+GradeMany = Callable[[Sequence[ChallengeFile]], Sequence[Verdict | None]]
+
+
 @record
 class Validation:
     """The result of validating one challenge; without problems it is valid."""
@@ -56,20 +60,40 @@ class Validation:
 
 
 def validate(
-    challenges: Iterable[Challenge], grade: Grade, at_once: int = 1
+    challenges: Iterable[Challenge],
+    grade: Grade,
+    at_once: int = 1,
+    grade_many: GradeMany | None = None,
 ) -> Iterator[Validation]:
-    """Validate each challenge in turn, grading `at_once` files in parallel."""
-    with ThreadPoolExecutor(at_once) as pool:
+    """Validate each challenge in turn, grading `at_once` bases in parallel.
+
+    Solutions are graded alone. The other files of a base are given to `grade_many`; what comes out
+    there as it should is not graded again.
+    """
+
+    def problems(files: Sequence[ChallengeFile]) -> list[str]:
+        others = [n for n, file in enumerate(files) if file.role != "solution"]
+        verdicts = grade_many([files[n] for n in others]) if grade_many else ()
+        answers = zip(others, verdicts, strict=False)
+        good = {n for n, verdict in answers if verdict and not verdict_problem(files[n], verdict)}
+        return ["" if n in good else file_problem(file, grade) for n, file in enumerate(files)]
+
+    todo: list[tuple[Challenge, str, int, int]] = []  # where its files stand among its base's
+    bases: dict[str, list[ChallengeFile]] = {}
+    for challenge, files in files_to_grade(challenges):
+        base = challenge.base or challenge.slug
+        known = bases.setdefault(base, [])
+        start = len(known)
         # Without a reference every file would come out with the same error.
-        todo = [(c, [] if _unknown_reference(c) else fs) for c, fs in files_to_grade(challenges)]
-        found = [
-            (c, jobs, [pool.submit(file_problem, job, grade) for job in jobs]) for c, jobs in todo
-        ]
+        known += [] if _unknown_reference(challenge) else files
+        todo.append((challenge, base, start, len(known)))
+    with ThreadPoolExecutor(at_once) as pool:
         try:
-            for challenge, jobs, futures in found:
-                problems = [future.result() for future in futures]
-                files = [(job.role, text) for job, text in zip(jobs, problems, strict=True)]
-                yield make_validation(challenge.slug, files, GROUPS, text_problems(challenge))
+            graded = {base: pool.submit(problems, files) for base, files in bases.items()}
+            for challenge, base, start, end in todo:
+                files, told = bases[base][start:end], graded[base].result()[start:end]
+                roles = [(file.role, text) for file, text in zip(files, told, strict=True)]
+                yield make_validation(challenge.slug, roles, GROUPS, text_problems(challenge))
         finally:
             pool.shutdown(cancel_futures=True)
 
@@ -142,6 +166,11 @@ def file_problem(case: ChallengeFile, grade: Grade) -> str:
         verdict = grade(case.challenge, case.code)
     except (Refused, Unreadable) as error:
         return f"{case.code.file}: {error.message}"
+    return verdict_problem(case, verdict)
+
+
+def verdict_problem(case: ChallengeFile, verdict: Verdict) -> str:
+    """Why this verdict on a file is not as it should be, in one line; "" when it is."""
     if case.role == "shipped":
         text = _shipped_problem(case.challenge, verdict)
     elif case.role == "mutant":

@@ -4,12 +4,13 @@ The right program and its styles pass with their goals, other fixes and decoys p
 is seen by what it claims, and all pairs of bugs and some rounds are rejected. The bugs of the round
 that `start` gives are told with its decoys in, and the right program does not say the same of all
 that it is asked. Of a stage, the solution and its styles pass, slips and the untouched program are
-rejected. The caller grades.
+rejected. The caller grades: many cases in one process, and those that need one of their own.
 """
 
 import random
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from itertools import combinations
 from typing import Literal
 
@@ -17,10 +18,13 @@ from attnlab.catalogue.patches import apply_edits
 from attnlab.catalogue.programs import compose, draw_bugs
 from attnlab.catalogue.validate import REJECTED, Validation, make_validation, quotes_fix
 from attnlab.records import record
+from attnlab.records.patch import Edit
 from attnlab.records.program import Files, Program, ProgramBug, ProgramReport, Stage
 
 SEEDS = 3  # under which the right program reaches its goals
-CHUNK = 40  # choices of bugs that are tried together
+CHUNK = 40  # cases that end at their first failure and are tried together
+TOGETHER = 8  # other fixes that are made at once: if one is wrong, each of them is graded alone
+LONG_CHUNK = 12  # of cases that are graded to their end
 ROUNDS = 15  # that are drawn: as they are given, and with one bug fixed
 BUGS, DECOYS, FIXES = 12, 2, 2  # that a program has at least; other fixes of a bug of its loop
 SLIPS, STYLES = 5, 2  # that a stage has at least
@@ -41,36 +45,92 @@ class ProgramCase:
     seen_by: tuple[str, ...] = ()  # parts, goals or checks of the stage that must fail
     stage: str = ""  # that is open
     bugs: tuple[str, ...] = ()  # that have to be told as not fixed; decoys may be among them
+    edits: tuple[Edit, ...] = ()  # of the right files, after which they are still right
 
     @property
     def wrong(self) -> bool:
         return self.role in ("bug", "several", "round", "slip")
 
+    @property
+    def needs_process(self) -> bool:
+        """Whether its programs must not share one with others: it trains as its user would, or
+        compares several programs that import each other's modules by name."""
+        return self.goals or bool(self.stage or self.bugs)
+
+    @property
+    def to_first_failure(self) -> bool:
+        """Whether a grade tells enough that ends at the first part that fails."""
+        return not (self.seen_by or self.bugs)
+
 
 Grade = Callable[[Program, ProgramCase], ProgramReport]
-TryMany = Callable[[Program, Sequence[Files]], Sequence[ProgramReport]]  # all in one process
+# All in one process; None, or none at all, where a process of its own has to tell.
+TryMany = Callable[[Program, Sequence[ProgramCase]], Sequence[ProgramReport | None]]
+Group = tuple[ProgramCase, list[int]]  # what is graded, for the cases of these numbers
 
 
 def validate_program(
     program: Program, grade: Grade, at_once: int = 1, try_many: TryMany | None = None
 ) -> Validation:
-    """Grade every case of a program; the validation has a row like that of a challenge. Choices of
-    several bugs are most of the cases: what `try_many` rejects is not graded again."""
-    cases = list(program_cases(program))
-    several = [case for case in cases if case.role == "several"]
-    chunks = [several[first : first + CHUNK] for first in range(0, len(several), CHUNK)]
+    """Grade every case of a program; the validation has a row like that of a challenge.
 
-    def try_chunk(chunk: list[ProgramCase]) -> set[str]:
-        reports = try_many(program, [case.files for case in chunk]) if try_many else []
-        return {c.name for c, r in zip(chunk, reports, strict=False) if not case_problem(c, r)}
+    Those that need no process of their own are given to `try_many`, fixes of different places as
+    one. What comes out there as it should is not graded again.
+    """
+    cases = list(program_cases(program))
+
+    def problem(number: int) -> str:
+        return case_problem(cases[number], grade(program, cases[number]))
+
+    def numbers_as_they_should_be(chunk: Sequence[Group]) -> set[int]:
+        reports = try_many(program, [case for case, _ in chunk]) if try_many else []
+        answers = zip(chunk, reports, strict=False)
+        fine = [many for (c, many), report in answers if report and not case_problem(c, report)]
+        return {number for many in fine for number in many}
 
     with ThreadPoolExecutor(at_once) as pool:
-        rejected = set[str]().union(*pool.map(try_chunk, chunks))
-        problems = pool.map(
-            lambda c: "" if c.name in rejected else case_problem(c, grade(program, c)), cases
-        )
-        files = [(case.role, text) for case, text in zip(cases, problems, strict=True)]
+        chunks = _chunks(program, cases) if try_many else []
+        own = [number for number, case in enumerate(cases) if case.needs_process]
+        graded = {number: pool.submit(problem, number) for number in own}
+        good = set[int]().union(*pool.map(numbers_as_they_should_be, chunks))
+        left = [n for n in range(len(cases)) if n not in good and n not in graded]
+        graded |= {number: pool.submit(problem, number) for number in left}
+        files = [(c.role, graded[n].result() if n in graded else "") for n, c in enumerate(cases)]
     return make_validation(program.slug, files, GROUPS, list(text_problems(program)))
+
+
+def _chunks(program: Program, cases: Sequence[ProgramCase]) -> list[Sequence[Group]]:
+    """Cases that are tried in one process, alike in what is asked of them."""
+    groups = list(_groups(program, cases))
+    short = [group for group in groups if group[0].to_first_failure]
+    long = [group for group in groups if not group[0].to_first_failure]
+    return [*_cut(long, LONG_CHUNK), *_cut(short, CHUNK)]
+
+
+def _cut(groups: Sequence[Group], size: int) -> list[Sequence[Group]]:
+    return [groups[first : first + size] for first in range(0, len(groups), size)]
+
+
+def _groups(program: Program, cases: Sequence[ProgramCase]) -> Iterator[Group]:
+    """Each case with its number; fixes at different places are one case together."""
+    together: list[list[int]] = []
+    for number, case in enumerate(cases):
+        if case.edits:
+            apart = (group for group in together if _can_join(case, [cases[n] for n in group]))
+            if (group := next(apart, None)) is None:
+                together.append(group := [])
+            group.append(number)
+        elif not case.needs_process:
+            yield case, [number]
+    for group in together:
+        files = apply_edits(program.files, [e for number in group for e in cases[number].edits])
+        yield replace(cases[group[0]], files=files), group
+
+
+def _can_join(case: ProgramCase, others: Sequence[ProgramCase]) -> bool:
+    taken = [edit for other in others for edit in other.edits]
+    apart = not any(edit.overlaps(other) for edit in case.edits for other in taken)
+    return apart and len(others) < TOGETHER
 
 
 def program_cases(program: Program) -> Iterator[ProgramCase]:
@@ -85,7 +145,8 @@ def program_cases(program: Program) -> Iterator[ProgramCase]:
     for bug in program.bugs:
         for number, edits in enumerate(bug.fixes, 1):
             files = apply_edits(program.files, edits)
-            yield ProgramCase(role="fix", name=f"{bug.id}, fix {number}", files=files)
+            name = f"{bug.id}, fix {number}"
+            yield ProgramCase(role="fix", name=name, files=files, edits=edits)
     for bug in program.bugs:
         files, seers = compose(program, [bug.id]), bug.seen_by
         goals = bool(goal_ids & set(seers))

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -13,11 +14,14 @@ from attnlab.commands.base import Json, catalogue, complete_slug, emit, note
 
 if TYPE_CHECKING:
     from attnlab.catalogue.program_entries import ProgramEntry
-    from attnlab.catalogue.validate import Validation
+    from attnlab.catalogue.validate import ChallengeFile, Validation
+    from attnlab.catalogue.validate_program import ProgramCase
     from attnlab.mutation_testing.measure import Strength
     from attnlab.mutation_testing.measure_all import Measurement
-    from attnlab.records import Challenge, Code, Verdict
+    from attnlab.records import Challenge, Code, Job, Report, Verdict
+    from attnlab.records.program import Program, ProgramReport
     from attnlab.run_store import RunStore
+    from attnlab.target.rounds import Stage
     from attnlab.worker.client import WorkerPool
 
 PLACE = 200
@@ -130,19 +134,37 @@ def _examine(
     workers: WorkerPool, store: RunStore, challenges: list[Challenge]
 ) -> Iterator[Validation]:
     from attnlab.catalogue.validate import Validation, validate
+    from attnlab.errors import Refused, Unreadable
     from attnlab.run_store import result_key
     from attnlab.target.challenge_job import challenge_job
     from attnlab.verdict import make_verdict
 
-    def grade(challenge: Challenge, code: Code) -> Verdict:
+    def job_of(challenge: Challenge, code: Code) -> Job:
         job = challenge_job(challenge, code, stages=("check",))
         if code.path != challenge.file:  # of what is shipped, every failure that is expected
             job = replace(job, until="verdict")
-        return make_verdict(challenge, code.file, workers.run_job(job))
+        return job
+
+    def grade(challenge: Challenge, code: Code) -> Verdict:
+        return make_verdict(challenge, code.file, workers.run_job(job_of(challenge, code)))
+
+    def grade_many(files: Sequence[ChallengeFile]) -> list[Verdict | None]:
+        jobs: dict[int, Job] = {}
+        for number, file in enumerate(files):
+            with suppress(Refused, Unreadable):
+                jobs[number] = job_of(file.challenge, file.code)
+        reports = _run_together(workers, jobs)
+        return [
+            make_verdict(file.challenge, file.code.file, reports[number])
+            if number in reports
+            else None
+            for number, file in enumerate(files)
+        ]
 
     keys = {c.slug: result_key(c.folder, "check", c.slug) for c in challenges}
     known = {slug: one for slug, key in keys.items() if (one := store.get(key, Validation))}
-    examined = validate([c for c in challenges if c.slug not in known], grade, AT_ONCE)
+    new = [c for c in challenges if c.slug not in known]
+    examined = validate(new, grade, AT_ONCE, grade_many)
     for number, challenge in enumerate(challenges, 1):
         one = known.get(challenge.slug) or next(examined)
         if not one.problems:
@@ -151,21 +173,40 @@ def _examine(
         yield one
 
 
+def _run_together(workers: WorkerPool, jobs: dict[int, Job]) -> dict[int, Report]:
+    """The reports of jobs that differ in their candidates alone, from one process; none of those
+    that ended it."""
+    from attnlab.errors import AttnlabError
+    from attnlab.records.trial import TrialJob
+
+    reports: dict[int, Report] = {}
+    left = dict(jobs)
+    while left:
+        first = next(iter(left.values()))
+        alike = [n for n, job in left.items() if replace(job, candidate=first.candidate) == first]
+        codes = tuple(left.pop(n).candidate for n in alike)
+        with suppress(AttnlabError):
+            job = TrialJob(job=first, right=(), candidates=codes, compare=False)
+            results = zip(alike, workers.trials(job).results, strict=True)
+            reports |= {n: r for n, tried in results for r in tried.reports if r.checks}
+    return reports
+
+
 def _examine_programs(
     workers: WorkerPool, store: RunStore, entries: list[ProgramEntry]
 ) -> Iterator[Validation]:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.validate import Validation
-    from attnlab.catalogue.validate_program import ProgramCase, validate_program
+    from attnlab.catalogue.validate_program import validate_program
     from attnlab.errors import AttnlabError
     from attnlab.records import Limits
-    from attnlab.records.program import Files, Program, ProgramJob, ProgramReport
+    from attnlab.records.program import ProgramJob
     from attnlab.records.trial import ProgramTrialJob
     from attnlab.run_store import result_key
-    from attnlab.target.rounds import SECONDS, Stage
+    from attnlab.target.rounds import SECONDS
 
-    def grade(program: Program, case: ProgramCase) -> ProgramReport:
-        job = ProgramJob(
+    def job_of(program: Program, case: ProgramCase) -> ProgramJob:
+        return ProgramJob(
             program=program,
             files=case.files,
             label=program.name,
@@ -174,36 +215,44 @@ def _examine_programs(
             seed=case.seed,
             bugs=case.bugs,
             limits=Limits(seconds=SECONDS),
-            first_failure=not (case.seen_by or case.bugs),
+            first_failure=case.to_first_failure,
             every_unit=case.role == "right",
         )
-        return workers.run_program(job)
 
-    def try_many(program: Program, candidates: Sequence[Files]) -> list[ProgramReport]:
-        job = ProgramTrialJob(program=program, candidates=tuple(candidates), compare=False)
+    def grade(program: Program, case: ProgramCase) -> ProgramReport:
+        return workers.run_program(job_of(program, case))
+
+    def try_many(program: Program, cases: Sequence[ProgramCase]) -> list[ProgramReport | None]:
+        files = tuple(case.files for case in cases)
+        job = ProgramTrialJob(job=job_of(program, cases[0]), candidates=files, compare=False)
         try:
-            return [result.reports[0] for result in workers.program_trials(job).results]
+            reports = [result.reports[0] for result in workers.program_trials(job).results]
         except AttnlabError:
             return []  # each will be graded alone
+        return [report if report.parts else None for report in reports]
 
-    def _steps(case: ProgramCase) -> tuple[Stage, ...]:
-        if case.stage:
-            return ("stage",) if case.wrong else ("grade", "stage")
-        if case.role == "round":
-            return ("grade", "bugs")
-        first = case.role == "right" and not case.seed
-        material: tuple[Stage, ...] = ("material",) if first else ()
-        return (*material, "grade", "goals") if case.goals else ("grade",)
+    def examine(entry: ProgramEntry) -> Validation:
+        known = store.get(keys[entry.slug], Validation)
+        program = read_program(Path(entry.folder))
+        return known or validate_program(program, grade, AT_ONCE, try_many)
 
-    for entry in entries:
-        key = result_key(entry.folder, "check", entry.slug)
-        one = store.get(key, Validation) or validate_program(
-            read_program(Path(entry.folder)), grade, AT_ONCE, try_many
-        )
-        if not one.problems:
-            store.add(key, one.slug, one)
-        note(f"checked {one.slug}")
-        yield one
+    keys = {entry.slug: result_key(entry.folder, "check", entry.slug) for entry in entries}
+    with ThreadPoolExecutor(AT_ONCE) as pool:  # while one comes to its end the next begins
+        for one in pool.map(examine, entries):
+            if not one.problems:
+                store.add(keys[one.slug], one.slug, one)
+            note(f"checked {one.slug}")
+            yield one
+
+
+def _steps(case: ProgramCase) -> tuple[Stage, ...]:
+    if case.stage:
+        return ("stage",) if case.wrong else ("grade", "stage")
+    if case.role == "round":
+        return ("grade", "bugs")
+    first = case.role == "right" and not case.seed
+    material: tuple[Stage, ...] = ("material",) if first else ()
+    return (*material, "grade", "goals") if case.goals else ("grade",)
 
 
 def _measure(

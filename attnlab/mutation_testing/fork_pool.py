@@ -28,7 +28,8 @@ Try = Callable[[int], str]  # the result of a candidate, by its number, as JSON
 def try_all(job: TrialJob) -> FileTrialReport:
     """Grade every candidate in turn; compare those that pass with the right files."""
     assert job.job.contract is not None
-    right = _standards(to_json([job.job.candidate, *job.right]), to_json(job.job.contract))
+    codes, contract = to_json([job.job.candidate, *job.right]), to_json(job.job.contract)
+    right = _standards(codes, contract) if job.compare else []
     references = ReferenceCache()
 
     def try_number(number: int) -> str:
@@ -95,7 +96,7 @@ def _try_candidate(
 ) -> TrialResult[Report]:
     jobs = [replace(job.job, candidate=candidate, seed=seed) for seed in job.seeds]
     reports = tuple(run_job(one, spawn_in_process, references) for one in jobs)
-    differs = difference(candidate, right) if any(map(passes, reports)) else ""
+    differs = difference(candidate, right) if right and any(map(passes, reports)) else ""
     return TrialResult(reports=reports, difference=differs)
 
 

@@ -33,7 +33,8 @@ class ProgramVersionGrader(VersionGrader[Files, ProgramReport]):
         return self.runner.run_program(grade_job(self.program, version, seed, goals=passed))
 
     def try_all(self, versions: tuple[Files, ...]) -> Sequence[TrialResult[ProgramReport]]:
-        job = ProgramTrialJob(program=self.program, candidates=versions, seeds=self.seeds)
+        one = grade_job(self.program, self.program.files, self.seeds[0])
+        job = ProgramTrialJob(job=one, candidates=versions, seeds=self.seeds)
         return self.runner.program_trials(job).results
 
     def reason(self, file: str, report: ProgramReport) -> str:  # noqa: ARG002

@@ -45,7 +45,7 @@ class RightBehaviour:
 
 def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
     """Grade every candidate in turn; compare those that pass with the right program."""
-    text = to_json(job.program)
+    text = to_json(job.job.program)
     right = _right_behaviour(text) if job.compare else None
     shared = _shared_results(text, job.seeds[0])
 
@@ -58,27 +58,22 @@ def try_programs(job: ProgramTrialJob) -> ProgramTrialReport:
 def _try_program(
     job: ProgramTrialJob, files: Files, right: RightBehaviour | None, shared: SharedResults
 ) -> TrialResult[ProgramReport]:
-    reports = [_grade(job.program, files, seed, shared) for seed in job.seeds]
+    jobs = [replace(job.job, files=files, seed=seed) for seed in job.seeds]
+    reports = [run_program(one, spawn_in_process, *shared) for one in jobs]
     if not right or all(report.outcome != "passed" for report in reports):
         return TrialResult(reports=tuple(reports))
     differs = difference(files, right)
     if differs:
-        reports = [_grade(job.program, files, s, shared, goals=True) for s in job.seeds]
+        jobs = [replace(one, stages=(*one.stages, "goals")) for one in jobs]
+        reports = [run_program(one, spawn_in_process, *shared) for one in jobs]
     return TrialResult(reports=tuple(reports), difference=differs)
 
 
-def _grade(
-    program: Program, files: Files, seed: int, shared: SharedResults, goals: bool = False
-) -> ProgramReport:
-    job = grade_job(program, files, seed, goals=goals)
-    return run_program(job, spawn_in_process, *shared)
-
-
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=2)  # two programs are checked at once
 def _shared_results(text: str, seed: int) -> SharedResults:
     """What grading the right program leaves; the key is its JSON, which can be hashed."""
     program, shared = from_json(Program, text), (ReferenceCache(), dict[str, Any]())
-    _grade(program, program.files, seed, shared)
+    run_program(grade_job(program, program.files, seed), spawn_in_process, *shared)
     return shared
 
 

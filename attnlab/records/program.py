@@ -50,11 +50,7 @@ class ProgramBug:
 
     def overlaps(self, other: ProgramBug) -> bool:
         """Whether both change the same place, so that a round can hold only one of them."""
-        return any(
-            a.file == b.file and a.start < b.start + len(b.old) and b.start < a.start + len(a.old)
-            for a in self.edits
-            for b in other.edits
-        )
+        return any(a.overlaps(b) for a in self.edits for b in other.edits)
 
 
 @record

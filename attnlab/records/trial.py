@@ -8,7 +8,7 @@ grade many mutants of one challenge and to look, apart from all checks, at what 
 from typing import Generic, Literal, TypeVar
 
 from attnlab.records import Code, Contract, Job, Report, record
-from attnlab.records.program import Files, Program, ProgramReport
+from attnlab.records.program import Files, ProgramJob, ProgramReport
 
 R = TypeVar("R", Report, ProgramReport)
 Fate = Literal["killed", "equivalent", "survived"]
@@ -23,6 +23,7 @@ class TrialJob:
     candidates: tuple[Code, ...]
     seeds: tuple[int, ...] = (0,)
     seconds: float = 30.0  # for one candidate with all seeds
+    compare: bool = True  # one that passes with the right files, by more than grading does
 
 
 @record
@@ -42,9 +43,9 @@ class TrialReport(Generic[R]):
 
 @record
 class ProgramTrialJob:
-    """Whole programs to be graded as mutants of a right one."""
+    """Whole programs to be graded as `job` says, its own files being the right ones."""
 
-    program: Program
+    job: ProgramJob
     candidates: tuple[Files, ...]
     seeds: tuple[int, ...] = (0,)
     seconds: float = 60.0  # for one candidate with all seeds

@@ -69,6 +69,25 @@ def test_order_is_kept(challenge):
     assert [one.slug for one in validate(many, honest, at_once=4)] == [c.slug for c in many]
 
 
+@pytest.mark.parametrize("answer", [None, FAILED], ids=["no answer", "refused"])
+def test_right_together_is_enough_and_wrong_is_not(challenge, answer):
+    """Files are graded in one process, but only a process of its own says what is wrong, and the
+    solution has one in any case."""
+    alone = []
+
+    def grade(challenge, code):
+        alone.append(code.file)
+        return honest(challenge, code)
+
+    def grade_many(files):
+        right = [file.code.file.startswith("alternatives") for file in files]
+        return [answer if each else FAILED for each in right]
+
+    (found,) = validate([challenge], grade, 1, grade_many)
+    assert found.problems == ()
+    assert alone == ["solution.py", "alternatives/other.py"]
+
+
 @pytest.mark.parametrize(
     ("role", "verdict", "says"),
     [

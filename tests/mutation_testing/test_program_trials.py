@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from attnlab.catalogue.programs import compose, read_program
+from attnlab.mutation_testing.measure_program import grade_job
 from attnlab.records.trial import ProgramTrialJob
 
 FOLDER = Path(__file__).parents[2] / "challenges" / "programs" / "char-gpt"
@@ -32,8 +33,9 @@ def test_each_mutant_comes_to_its_own_end(program, worker):
         variant(program, "train.py", "    losses = []", "    import os; os._exit(3)"),
         variant(program, "train.py", "return losses", "return losses[:-1]"),
     )
-    found = worker.program_trials(ProgramTrialJob(program=program, candidates=candidates))
-    alone = ProgramTrialJob(program=program, candidates=candidates[1:3], compare=False)
+    job = grade_job(program, program.files, 0)
+    found = worker.program_trials(ProgramTrialJob(job=job, candidates=candidates))
+    alone = ProgramTrialJob(job=job, candidates=candidates[1:3], compare=False)
     graded = worker.program_trials(alone)
     outcomes = [tried.reports[0].outcome for tried in found.results]
     assert outcomes == ["passed", "passed", "failed", "crashed", "failed"]
