@@ -184,7 +184,7 @@ def steps(pairing: Pairing) -> tuple[PairedStep, ...]:
             theirs=step_name(theirs, i),
             their_line=theirs.values[i].line,
             shape=tuple(theirs.values[i].numbers.shape),
-            same=False,
+            same=pairing.is_right,
         )
         for i in pairing.unclaimed[:STEPS]
         if i not in theirs.made_of

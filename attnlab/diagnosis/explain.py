@@ -10,7 +10,14 @@ from torch import Tensor
 
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.pairing import Side, equal, layouts
-from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, is_in_difference, lines_to_name
+from attnlab.diagnosis.place import (
+    OF_NUMBERS,
+    Finding,
+    Sources,
+    is_in_difference,
+    lines_of_theirs,
+    lines_to_name,
+)
 from attnlab.diagnosis.relations import Relation, relate
 from attnlab.diagnosis.repair import Repair
 from attnlab.records.diagnosis import Diagnosis
@@ -34,6 +41,8 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
         says, exact = f"seen on line {seen}: {says}", False
     other = theirs.values[found.beside] if found.beside >= 0 else None
     end = until.line if at.file == until.file and line == seen else line
+    there = other.file if other else ""
+    right = lines_of_theirs(sources, at.file, line, other) if other else ()
     return Diagnosis(
         file=at.file,
         line=line,
@@ -43,9 +52,10 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
         message=says,
         confidence=SURE if sure and exact else LIKELY,
         confirmed=sure and exact,
-        their_file=other.file if other else "",
-        their_line=other.line if other else 0,
-        their_source=line_text(sources.theirs, other.file, other.line) if other else "",
+        their_file=there,
+        their_line=right[0] if right else 0,
+        their_end_line=right[-1] if right else 0,
+        their_source="\n".join(line_text(sources.theirs, there, n) for n in right),
     )
 
 

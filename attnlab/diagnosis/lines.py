@@ -128,8 +128,9 @@ def _called(node: ast.Call) -> str:
 
 
 @lru_cache(maxsize=16)
-def differing_lines(mine: str, theirs: str) -> tuple[tuple[int, int], ...] | None:
-    """First and last lines of mine that theirs has otherwise; None where little is the same.
+def differing_lines(mine: str, theirs: str) -> tuple[tuple[int, int, tuple[int, ...]], ...] | None:
+    """First and last lines of mine that theirs has otherwise, and the lines of theirs that stand
+    there; None where little is the same.
 
     What is left out is at the line that follows. Comments and spaces are no difference."""
     a, b = _code_lines(theirs), _code_lines(mine)
@@ -137,11 +138,21 @@ def differing_lines(mine: str, theirs: str) -> tuple[tuple[int, int], ...] | Non
     if not b or alike.ratio() < MOSTLY:
         return None
     found = [
-        (b[min(start, len(b) - 1)][0], b[min(max(start, end - 1), len(b) - 1)][0])
-        for tag, _, _, start, end in alike.get_opcodes()
+        (b[min(i, len(b) - 1)][0], b[min(max(i, j - 1), len(b) - 1)][0], lines)
+        for tag, start, end, i, j in alike.get_opcodes()
         if tag != "equal"
+        for lines in [tuple(n for n, _ in a[start:end])]
     ]
     return tuple(found)
+
+
+def replacing_lines(mine: str, theirs: str, line: int) -> tuple[int, ...]:
+    """The lines of theirs that stand in place of a line of mine, and are more than it replaces:
+    each of them alone is no fix."""
+    for first, last, lines in differing_lines(mine, theirs) or ():
+        if first <= line <= last and len(lines) > last - first + 1:
+            return lines
+    return ()
 
 
 def _code_lines(text: str) -> list[tuple[int, str]]:
@@ -157,9 +168,9 @@ def nearest_difference(mine: str, theirs: str, line: int) -> int | None:
     places = differing_lines(mine, theirs)
     if not places or len(places) > MOST_PLACES:
         return None
-    if any(first <= line <= last for first, last in places):
+    if any(first <= line <= last for first, last, _ in places):
         return line
-    first, last = min(places, key=lambda p: min(abs(line - p[0]), abs(line - p[1])))
+    first, last, _ = min(places, key=lambda p: min(abs(line - p[0]), abs(line - p[1])))
     return first if line < first else last
 
 

@@ -22,12 +22,14 @@ class Diagnosis:
     confirmed: bool  # the output is right with the reference's value there, and wrong without
     their_file: str = ""  # what corresponds to it in the reference
     their_line: int = 0
-    their_source: str = ""
+    their_end_line: int = 0
+    their_source: str = ""  # a line, or those that it takes in its place
 
 
 @record
 class PairedStep:
-    """A step of mine beside one of the reference's; "" and 0 where there is none."""
+    """A step of mine beside the one of the reference's that gives the same; "" and 0 where there is
+    none. `same` is false where that makes the outputs differ."""
 
     mine: str = ""  # the operation
     line: int = 0

@@ -92,14 +92,18 @@ def show_weights(weights: dict[str, str], screen: Screen, everything: bool = Fal
 
 
 def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
-    span = f"{found.line}" if found.end_line == found.line else f"{found.line}-{found.end_line}"
-    place = (f"{found.file}:{span}", screen.link("title", found.file))
+    place = (f"{found.file}:{_span(found.line, found.end_line)}", screen.link("title", found.file))
     screen.one_line(place, f"  {found.source}")
     screen.hang(("  wrong   ", "title"), found.message)
     if found.their_source:
-        where = f"  ({found.their_file}:{found.their_line})" if found.their_line else ""
+        span = _span(found.their_line, found.their_end_line)
+        where = f"  ({found.their_file}:{span})" if found.their_line else ""
         screen.hang(("  right   ", "title"), f"{found.their_source}{where}")
     screen.say((_how_sure(found), "aside"), indent=2)
+
+
+def _span(first: int, last: int) -> str:
+    return f"{first}-{last}" if last > first else f"{first}"
 
 
 def _how_sure(found: Diagnosis) -> str:
@@ -134,9 +138,11 @@ def show_steps(
         names = [truncate(n, 20, screen.marks.dots) for n in (step.mine, step.theirs)]
         table.add_row(mark, names[0], lines[0], shape, names[1], lines[1])
     screen.print(table)
-    equal = sum(step.same for step in report.steps)
-    count = plural(len(report.steps), "step")
-    screen.say((f"{equal} of {count} equal up to their layout", "aside"))
+    equal = sum(bool(step.mine and step.theirs) and step.same for step in report.steps)
+    count = plural(sum(bool(step.mine) for step in report.steps), "step")
+    whose = "of yours" if sides[0] == "yours" else sides[0]
+    other = f"one of the {sides[1]}'s, up to their layout"
+    screen.say((f"{equal} of {count} {whose} equal{'s' * (equal == 1)} {other}", "aside"))
 
 
 def _rows(steps: tuple[PairedStep, ...], everything: bool) -> Iterator[PairedStep | None]:

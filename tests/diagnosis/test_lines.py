@@ -7,6 +7,7 @@ from attnlab.diagnosis.lines import (
     is_in_function,
     line_after,
     nearest_difference,
+    replacing_lines,
     takes_argument,
 )
 
@@ -75,3 +76,12 @@ def test_a_helper_takes_what_its_caller_hands_on():
     assert not takes_argument(TEXT, 12)
     assert takes_argument("def norm(x, gain):\n    return x * gain\n", 2)
     assert not takes_argument("def norm(x, gain):\n    return math.pi\n", 2)
+
+
+def test_a_line_that_takes_several_in_its_place_has_all_of_them():
+    """One of two lines that replace a line is no fix; a line for a line, or none, is as it is."""
+    same = "\n".join(f"a{n} = {n}" for n in range(20))
+    one, two = f"{same}\nx = y\nreturn x", f"{same}\n\ny = z\nx = y + 1\nreturn x"
+    assert replacing_lines(one, two, 21) == (22, 23)
+    assert replacing_lines(two, one, 22) == ()
+    assert replacing_lines(one, two, 22) == ()
