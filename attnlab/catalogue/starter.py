@@ -3,12 +3,10 @@
 import os
 from pathlib import Path
 
-from attnlab.catalogue.texts import shipped_text
+from attnlab.catalogue.texts import mark, shipped_text
 from attnlab.errors import Refused
 from attnlab.files import write_whole
 from attnlab.records import Challenge
-
-MARK = "# attnlab: "
 
 
 def write_starter(
@@ -17,7 +15,6 @@ def write_starter(
     """Write ./NAME.py, or `where`; returns the paths of the file and of the backup, if any."""
     path = where or Path(f"{challenge.name}.py")
     shown = _shown(path)
-    text = shipped_text(challenge)
     if os.path.lexists(path) and not replace:
         name = challenge.name
         raise Refused(
@@ -27,7 +24,7 @@ def write_starter(
             shown,
         )
     try:
-        backup = write_whole(path, f"{MARK}{challenge.slug}\n{text}", keep=True)
+        backup = write_whole(path, mark(challenge) + shipped_text(challenge), keep=True)
     except OSError as error:
         raise Refused(
             f"{shown} cannot be written: {error.strerror or error}",
@@ -39,8 +36,8 @@ def write_starter(
 
 def mark_of(challenge: Challenge, text: str) -> str:
     """The line that a started file begins with; "" where it was deleted."""
-    mark = f"{MARK}{challenge.slug}\n"
-    return mark if text.startswith(mark) else ""
+    found = mark(challenge)
+    return found if text.startswith(found) else ""
 
 
 def is_untouched(challenge: Challenge, text: str) -> bool:

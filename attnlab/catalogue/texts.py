@@ -10,6 +10,7 @@ from attnlab.records.patch import Edit
 HEADINGS = ("Why it is wrong", "How one finds it", "Where it comes from")
 TASK_HEADINGS = ("How it works", "How one tests it", "Where it is asked")
 ASKED = "What an interviewer asks next"
+MARK = "# attnlab: "  # and the slug: the first line of a started file
 
 
 def shipped_text(challenge: Challenge) -> str:
@@ -30,10 +31,15 @@ def edited_solution(challenge: Challenge, edits: tuple[Edit, ...]) -> str:
     return apply_edits({right.name: read_text(right)}, edits)[right.name]
 
 
+def mark(challenge: Challenge) -> str:
+    """The line that a started file begins with."""
+    return f"{MARK}{challenge.slug}\n"
+
+
 def shipped_code(challenge: Challenge) -> Code:
-    """The shipped file as code to run."""
+    """The shipped file as code to run, as it is started: so its lines have the same numbers."""
     path = Path(challenge.file)
-    return Code(file=path.name, text=shipped_text(challenge), path=challenge.file)
+    return Code(file=path.name, text=mark(challenge) + shipped_text(challenge), path=challenge.file)
 
 
 def headings(challenge: Challenge) -> tuple[str, ...]:

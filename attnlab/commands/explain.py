@@ -168,27 +168,25 @@ def _challenge(ctx: typer.Context, what: str, checks: list[str]) -> ExplainPage:
 
 
 def head_of(chosen: Selection) -> str:
-    """The line that attnlab start wrote above the file, so that lines can be named as they stand
-    there; "" where there is none."""
+    """The line that attnlab start writes above the file, so that lines are named as they stand
+    there; "" where yours has it no more."""
     from attnlab.catalogue.starter import mark_of
     from attnlab.commands.base import selected_code
     from attnlab.errors import Unreadable
 
-    if not chosen.yours:
-        return ""
     try:
         return mark_of(chosen.challenge, selected_code(chosen).text)
     except Unreadable:
         return ""
 
 
-def show_how_it_fails(challenge: Challenge, head: str = "") -> Evidence | None:
+def show_how_it_fails(challenge: Challenge, head: str) -> Evidence | None:
     """Where the shipped file parts from the solution, traced anew; what a grade says of it where no
     plain call shows it. None of a file that is still to be written. `head` stands above both, as
     in the file that was started, so that lines have the same numbers."""
     from dataclasses import replace
 
-    from attnlab.catalogue.texts import shipped_code, solution_text
+    from attnlab.catalogue.texts import shipped_code, shipped_text, solution_text
     from attnlab.errors import AttnlabError
     from attnlab.records import Code, Limits
     from attnlab.render.explain import Evidence
@@ -199,8 +197,7 @@ def show_how_it_fails(challenge: Challenge, head: str = "") -> Evidence | None:
     name, path = challenge.class_name, challenge.solution
     right = Code(file="solution.py", text=head + solution_text(challenge), path=path, name=name)
     bounds = Limits(seconds=DIFF_TIME)
-    shipped = shipped_code(challenge)
-    shipped = replace(shipped, text=head + shipped.text)
+    shipped = replace(shipped_code(challenge), text=head + shipped_text(challenge))
     job = challenge_job(challenge, shipped, stages=("diff",), limits=bounds, seed=0)
     try:
         diff = run_job(replace(job, reference=right)).diff
