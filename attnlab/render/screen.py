@@ -25,13 +25,19 @@ from attnlab.records import record
 from attnlab.render.streams import discard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 
     from rich.table import Table
 
 READABLE = 120  # cells; a longer line of prose is lost on the way back to the margin
 # All but the line break and the tab; also what turns the direction of writing.
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
+
+COMMAND = re.compile(r"(?<![\w-])attnlab(?= [a-z-])")
+WORD = re.compile(r""" ('[^']*'|(?:"[^"]*"|\S)+)""")
+OF_ARGUMENT = re.compile(r"[^a-z;,.:)]")  # what no word of a sentence has
+PLAIN_WORDS = 1  # after the name of a command: the name of something
+JOINED = "\ue000"  # a space that is no place to break a line
 
 STYLES = {
     "title": "bold",
@@ -134,16 +140,31 @@ class Screen(Console):
 
     def say(self, *parts: str | tuple[str, str], indent: int = 0) -> None:
         """One paragraph of (text, style) parts, wrapped at words and indented."""
-        text = _text(parts)
-        wide = min(self.width, READABLE)
-        self.print(Padding(text, (0, 0, 0, indent), expand=False) if indent else text, width=wide)
+        self._print_hanging(Text(" " * indent), _text(parts), min(self.width, READABLE))
 
     def hang(self, *parts: str | tuple[str, str]) -> None:
         """A paragraph whose last part wraps under itself, not under the parts before it."""
-        head, text = _text(parts[:-1]), _text(parts[-1:])
-        lines = text.wrap(self, max(self.width - head.cell_len, 1), overflow="fold")
-        margin = Text("\n" + " " * head.cell_len)
-        self.print(head + margin.join(lines), soft_wrap=True)
+        self._print_hanging(_text(parts[:-1]), _text(parts[-1:]), self.width)
+
+    def _print_hanging(self, head: Text, text: Text, width: int) -> None:
+        """A command that can be typed is not broken: its first half would be another command. One
+        that is longer than a line gets a line of its own."""
+        width, cuts, plain = max(width - head.cell_len, 1), list[int](), text.plain
+        for start, end, last in commands_in(plain):
+            if cell_len(plain[start:end]) > width:
+                cuts += [start, min(end + 1, len(plain))]  # with the space
+            else:
+                plain = plain[:start] + plain[start:last].replace(" ", JOINED) + plain[last:]
+        text.plain = plain
+        lines: list[Text] = []
+        for number, part in enumerate(text.divide(cuts)):
+            if cuts:
+                part.rstrip()
+            if part or not cuts:
+                lines += [part] if number % 2 else part.wrap(self, width, overflow="fold")
+        shown = head + Text("\n" + " " * head.cell_len).join(lines)
+        shown.plain = shown.plain.replace(JOINED, " ")
+        self.print(shown, soft_wrap=True)
 
     def message(self, *parts: str | tuple[str, str]) -> None:
         """A message that stays on one line however long it is: scripts look for it."""
@@ -184,6 +205,24 @@ class Screen(Console):
         if text:
             self.gap()
             self.hang(("next: ", "next"), text)
+
+
+def commands_in(text: str) -> Iterator[tuple[int, int, int]]:
+    """Where attnlab's commands begin in a sentence, where they end at least, and where at most:
+    nothing says of a plain word whether it is an argument, or how the sentence goes on."""
+    for found in COMMAND.finditer(text):
+        last = end = found.end()
+        plain, before = 0, ""
+        while word := WORD.match(text, last):
+            value = before.startswith("-") and not word[1].endswith("s")  # no `--all shows`
+            if OF_ARGUMENT.search(word[1]) or value or not before:
+                end = word.end(1)
+            elif (plain := plain + 1) > PLAIN_WORDS:
+                break
+            last, before = word.end(), word[1]
+            if before.endswith((",", ";", ".", ":", ")")):
+                break
+        yield found.start(), end, last
 
 
 def opens_links(environment: Mapping[str, str]) -> bool:

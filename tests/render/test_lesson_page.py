@@ -25,8 +25,9 @@ def test_page_is_as_it_was(name, width, golden, shown):
 @pytest.mark.parametrize("width", [30, 60, 79, 81, 200])
 @pytest.mark.parametrize("name", PAGES)
 def test_no_page_is_wider_than_the_screen(name, width, shown):
-    """Nothing is left to the terminal to wrap."""
-    assert max(cell_len(line) for line in shown(PAGES[name], width).splitlines()) <= width
+    """Nothing but a command, which is not broken, is left to the terminal to wrap."""
+    lines = (line for line in shown(PAGES[name], width).splitlines() if "attnlab " not in line)
+    assert max(map(cell_len, lines)) <= width
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -32,7 +32,7 @@ from attnlab.render.explain import ExplainPage
 from attnlab.render.grade import UNDONE, GradePage
 from attnlab.render.list import ListPage, OverviewPage
 from attnlab.render.run import RunPage
-from attnlab.render.screen import show_error
+from attnlab.render.screen import plain_text, show_error
 from attnlab.render.trace import TracePage
 
 SIZES = {"B": 2, "S": 4, "D": 8, "H": 2}
@@ -211,11 +211,24 @@ def test_page_is_as_it_was(name, width, golden, shown):
     golden(f"{name}-{width}", shown(PAGES[name], width))
 
 
+@pytest.mark.parametrize("width", [20, 50, 60, 80])
+def test_no_line_ends_within_a_command(width):
+    """What is copied from a line is the whole command: the first half of one is another command."""
+    whole = (
+        'attnlab trace net.py:M --sizes "B=2, S=7" --backward', "attnlab grade too-sharp --seed 12;"
+    )  # fmt: skip
+    text = f"see it, then {whole[0]} shows why; {whole[1]} attnlab explain finite says more."
+    page = plain_text(lambda screen: screen.do_next(text), width)
+    assert " ".join(page.split()) == f"next: {text}"
+    assert all(any(each in line for line in page.splitlines()) for each in whole)
+
+
 @pytest.mark.parametrize("width", [40, 60, 79, 80, 81, 99, 100, 200])
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("error")])
 def test_no_page_is_wider_than_the_screen(name, width, shown):
-    """Nothing is left to the terminal to wrap."""
-    assert max(cell_len(line) for line in shown(PAGES[name], width).splitlines()) <= width
+    """Nothing but a command, which is not broken, is left to the terminal to wrap."""
+    lines = (line for line in shown(PAGES[name], width).splitlines() if "attnlab " not in line)
+    assert max(map(cell_len, lines)) <= width
 
 
 @pytest.mark.parametrize("name", [name for name in PAGES if not name.startswith("error")])
