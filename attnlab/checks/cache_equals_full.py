@@ -23,6 +23,10 @@ are made by the first call and later only written to. Wrong: all keys kept, and 
 window masked; a larger tensor for each step, into which the old one is copied. Right: what leaves
 the window is dropped, or overwritten; `keys[:, used : used + new] = k`.
 
+Branches: a returned cache is a new one, so the one before can be gone on from twice, as for two
+answers to a prompt. Wrong: a list that forward appends to; keys written into the caller's tensor.
+Right: `torch.cat`, or a copy that is written to.
+
 Beams: in beam search row b of the next step continues row `parents[b]` of this one. Wrong: keys
 reordered and values not; positions or lengths that are not reordered. Right:
 `index_select(0, parents)` of everything that the cache holds for a row.
@@ -38,6 +42,7 @@ from attnlab.checks.shared.inputs import (
     cached_mismatch,
     causal_inputs,
     step_mismatch,
+    steps_mismatch,
 )
 from attnlab.probe.answers import Inputs, Skip, Tensor
 
@@ -45,6 +50,7 @@ TITLE = "Decoding with a cache equals one pass"
 IN_TYPE = "Look at the dtype of what the cache holds: it is that of the keys that come."
 CHUNK = 3
 PAIR = 2
+BRANCHED = 3  # positions: a prompt, a step, and one that reads what the step left
 STEPS = 2  # after the reorder
 
 
@@ -106,6 +112,28 @@ def _chunks(probe: Probe) -> Failure | None:
     rest = [CHUNK] * (length // CHUNK)
     threes = [*rest, length % CHUNK] if length % CHUNK else rest
     return cached_mismatch(probe, threes) or cached_mismatch(probe, [first, length - first])
+
+
+@check(
+    id="cache-kept",
+    title="A cache can be gone on from twice",
+    needs=("cache", "returned-cache", "causal", "sequence"),
+    tier=Tier.WEIGHTS,
+    advice="Look for what forward appends to, or writes into: return a new cache instead.",
+    few=True,
+)
+def _two_branches(probe: Probe) -> Failure | None:
+    """Each cache goes on with other inputs as well, which must change nothing that follows."""
+    length = probe.sizes.get("S", 1)
+    if length < BRANCHED:
+        raise Skip("too few positions for a prompt and two steps")
+    inputs, steps = causal_inputs(probe), [length - 2, 1, 1]
+    calls, others = (
+        cached_calls(probe.contract, given, steps) for given in (inputs, causal_inputs(probe))
+    )
+    outputs = probe.cached_steps(calls, others=others)
+    how = " (each cache was given to a call with other inputs as well)"
+    return steps_mismatch(probe, probe.call(inputs), outputs, steps, how)
 
 
 @check(

@@ -13,7 +13,8 @@ Looked at are the types that the contract names, at the length of the round, at 
 than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
 in train mode, where there is a reference; and whether masked keys change nothing there, too. Where
 the contract promises `float16-range`, scores are as large as float16 holds: times a constant before
-they are cast, they are infinite, and all of them the largest.
+they are cast, they are infinite, and all of them the largest. Where it promises
+`float64-precision`, a softmax in float32 is seen.
 """
 
 from dataclasses import replace
@@ -36,6 +37,7 @@ from attnlab.probe.answers import LOUD, Inputs, Mask, Skip, Tensor
 
 SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
+FINE = 1e-10  # of float64, which rounds to 1e-16; float32 rounds to 6e-8
 LARGE = 1e4  # more than what is drawn at any scale: inputs that are to fill a type's range
 CAST = "Cast to float32 before anything is multiplied: float16 ends at 65504."
 
@@ -65,7 +67,24 @@ def run(probe: Probe) -> Failure | None:
         for dtype, outputs in zip(dtypes, found, strict=True)
     )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
+    if "float64-precision" in probe.contract.promises and failure is None:
+        outputs = found[dtypes.index("float64")]
+        failure = first_failure(
+            _rounded(probe, inputs, out) for (inputs, _), out in zip(samples, outputs, strict=False)
+        )
     return failure or cast_gradient_mismatch(probe, narrow, kinds[-1])
+
+
+def _rounded(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
+    exact = probe.expected(inputs)
+    return failure_at(
+        ~((out - exact).abs() <= FINE * max(1.0, exact.abs().max().item())),
+        lambda at: (
+            f"in float64 the output is right to {(out - exact).abs().max().item():.2g} only, the "
+            f"first at {at}: something on the way is rounded to a narrower type"
+        ),
+        "Look for what is cast to float32 whatever x is: .float(), dtype=torch.float32, a table.",
+    )
 
 
 def _mismatch(inputs: Inputs, out: Tensor, exact: Tensor, dtype: str) -> Failure | None:

@@ -453,11 +453,13 @@ class Probe:
         train: bool = False,
         beside: bool = False,
         negate: bool = False,
+        others: Sequence[Inputs] | None = None,
     ) -> list[Tensor]:
         """The outputs of calls that share one cache, empty at first. With `parents` the cache is
         reordered after the first call: row b continues from row parents[b]. At the same place
         another instance is called, where `beside` is True, and all weights change their sign for
-        the calls that follow, where `negate` is."""
+        the calls that follow, where `negate` is. With `others` each cache goes on with these inputs
+        as well, after the call."""
         sibling = {"other": list(calls[0].items()), **self.recipe()} if beside else None
         answer = self._ask(
             "cached_steps",
@@ -465,6 +467,7 @@ class Probe:
             parents=parents,
             train=train,
             sibling=sibling,
+            others=None if others is None else _pairs(others),
         )
         outputs = list(tensors_in(answer, "outputs").values())
         if len(outputs) != len(calls) or not all(map(is_plain, outputs)):

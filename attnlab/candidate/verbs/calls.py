@@ -138,10 +138,12 @@ def cached_steps(
     train: bool = False,
     sibling: dict[str, Any] | None = None,
     negate: bool = False,
+    others: list[Given] | None = None,
 ) -> Any:
     """The outputs of calls that share a cache, and of each the numbers that it then holds and the
     places of their memory, counted as they appear. After the first of them it is reordered, or an
-    instance `sibling` is built and called, or all weights change their sign until the end."""
+    instance `sibling` is built and called, or all weights change their sign until the end. After
+    each call the cache that it was given is given to a call with `others` as well."""
     if session.cache is None:
         raise TypeError("no cache was declared")
     session.set_mode(train)
@@ -158,7 +160,13 @@ def cached_steps(
                 session.cache.reorder_rows(parents)
             if negate and i == 1:
                 negated.enter_context(_negated(session))
+            given = session.cache.cache
             out = session.invoke(fresh(inputs), continues=True)
+            if others is not None:
+                made = session.cache.cache
+                session.cache.cache = given
+                session.invoke(fresh(others[i]), continues=True)
+                session.cache.cache = made
             found[str(i)] = out.detach().clone() if isinstance(out, Tensor) else None
             kept = session.cache.tensors()
             addresses = [t.untyped_storage().data_ptr() for t in kept if t.dim()]

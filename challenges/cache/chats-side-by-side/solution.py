@@ -43,9 +43,7 @@ class MultiQueryAttention(nn.Module):
             return torch.arange(past, past + steps, device=self.places.weight.device)
         return (keep.cumsum(dim=1) - 1).clamp(min=0)[:, past:]
 
-    def forward(
-        self, x: Tensor, keep: Tensor | None = None, cache: Room | None = None
-    ) -> Tensor:
+    def forward(self, x: Tensor, keep: Tensor | None = None, cache: Room | None = None) -> Tensor:
         b, s, _ = x.shape
         past = 0 if cache is None else cache.used
         x = x + self.places(self.where(keep, past, s))

@@ -21,7 +21,8 @@ class MultiHeadSelfAttention(nn.Module):
 
     def forward(self, x: torch.Tensor, mask: torch.Tensor | None = None) -> torch.Tensor:
         """x: (B, S, D); mask: (B, S, S), True where a query may not look."""
-        batch, seq, _ = x.shape; x = x.detach()
+        batch, seq, _ = x.shape
+        x = x.detach()
 
         # project once, then separate queries, keys and values, head by head
         qkv = self.qkv_proj(x)

@@ -32,7 +32,9 @@ def convert(old, heads):
     new = {f"dense.{kind}": old[f"out_proj.{kind}"] for kind in ("weight", "bias")}
     for kind in ("weight", "bias"):
         thirds = [part.chunk(heads) for part in old[f"in_proj_{kind}"].chunk(3)]
-        new[f"query_key_value.{kind}"] = torch.cat([head for three in zip(*thirds) for head in three])
+        new[f"query_key_value.{kind}"] = torch.cat(
+            [head for three in zip(*thirds) for head in three]
+        )
     return new
 
 

@@ -29,7 +29,9 @@ class MultiHeadSelfAttention(nn.Module):
         scores = torch.bmm(q * self.head_dim**-0.5, k.transpose(1, 2))
         if mask is not None:
             # one copy of the mask for each head of the same clip
-            scores = scores.masked_fill(~mask.logical_not_().repeat_interleave(self.num_heads, dim=0), -torch.inf)
+            scores = scores.masked_fill(
+                ~mask.logical_not_().repeat_interleave(self.num_heads, dim=0), -torch.inf
+            )
         context = torch.bmm(scores.softmax(dim=-1), v)
 
         context = context.view(B, self.num_heads, frames, self.head_dim)

@@ -15,7 +15,9 @@ class LinearAttention(nn.Module):
         self.merge = nn.Linear(width, width)
 
     def forward(self, x, keep=None):
-        projected = (layer(x).chunk(self.heads, dim=-1) for layer in (self.query, self.key, self.value))
+        projected = (
+            layer(x).chunk(self.heads, dim=-1) for layer in (self.query, self.key, self.value)
+        )
         outputs = []
         for q, k, v in zip(*projected):
             q, k = F.relu(q) + 1, F.relu(k) + 1

@@ -30,7 +30,9 @@ class MultiHeadSelfAttention(nn.Module):
         if mask is not None:
             empty = mask.all(dim=-1, keepdim=True)
             bias = torch.zeros(mask.shape, dtype=x.dtype, device=x.device)
-            bias = bias.masked_fill(mask & ~(empty & torch.eye(words, dtype=torch.bool, device=x.device)), float("-inf"))
+            bias = bias.masked_fill(
+                mask & ~(empty & torch.eye(words, dtype=torch.bool, device=x.device)), float("-inf")
+            )
             scores = scores + bias.unsqueeze(1)
         weights = torch.softmax(scores, dim=-1)
 

@@ -17,7 +17,9 @@ class PackedAttention(nn.Module):
     def one(self, x):
         n, d = x.shape
         x = x + self.wpe.weight[:n]
-        q, k, v = (t.view(n, self.h, d // self.h).transpose(0, 1) for t in self.c_attn(x).chunk(3, -1))
+        q, k, v = (
+            t.view(n, self.h, d // self.h).transpose(0, 1) for t in self.c_attn(x).chunk(3, -1)
+        )
         s = q @ k.mT / math.sqrt(d // self.h)
         later = torch.ones(n, n, device=x.device).triu(1).bool()
         a = s.masked_fill(later, -math.inf).softmax(-1)

@@ -20,6 +20,8 @@ class PackedAttention(nn.Module):
             pieces = []
             for part in row.split(lengths.tolist()):
                 q, k, v = part.permute(1, 2, 0, 3)
-                pieces.append(F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True))
+                pieces.append(
+                    F.scaled_dot_product_attention(q[None], k[None], v[None], is_causal=True)
+                )
             rows.append(torch.cat(pieces, dim=2))
         return self.o_proj(torch.cat(rows).transpose(1, 2).flatten(2))

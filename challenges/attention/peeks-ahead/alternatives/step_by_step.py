@@ -17,7 +17,11 @@ class CausalSelfAttention(nn.Module):
         return torch.stack(t.split(self.head_dim, dim=-1), dim=1)
 
     def forward(self, x):
-        q, k, v = self._stack(self.q_proj(x)), self._stack(self.k_proj(x)), self._stack(self.v_proj(x))
+        q, k, v = (
+            self._stack(self.q_proj(x)),
+            self._stack(self.k_proj(x)),
+            self._stack(self.v_proj(x)),
+        )
         steps = []
         for now in range(x.shape[1]):
             until = now + 1

@@ -30,7 +30,7 @@ class CausalSelfAttention(nn.Module):
         v = self.heads(self.v_proj(x))
 
         # built anew each time, so that any length will do
-        if not hasattr(self, 'm'):
+        if not hasattr(self, "m"):
             self.m = torch.ones(T, T, dtype=torch.bool).tril()
         visible = self.m
 

@@ -21,7 +21,9 @@ class Decoder(nn.Module):
 
     def forward(self, x):
         b, s, d = x.shape
-        q, k, v = (t.view(b, s, self.heads, -1).transpose(1, 2) for t in self.proj_in(x).chunk(3, -1))
+        q, k, v = (
+            t.view(b, s, self.heads, -1).transpose(1, 2) for t in self.proj_in(x).chunk(3, -1)
+        )
         where = torch.arange(self.length, self.length + s, device=x.device)
         for name, t in (("k", k), ("v", v)):
             if name not in self.kept:

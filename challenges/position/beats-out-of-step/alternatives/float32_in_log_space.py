@@ -11,7 +11,9 @@ class SinusoidalPositionalEncoding(nn.Module):
         super().__init__()
         pe = torch.zeros(1, max_len, d_model)
         t = torch.arange(max_len, dtype=torch.float32).view(-1, 1)
-        freq = torch.exp(torch.arange(0, d_model, 2, dtype=torch.float32) * -(math.log(1e4) / d_model))
+        freq = torch.exp(
+            torch.arange(0, d_model, 2, dtype=torch.float32) * -(math.log(1e4) / d_model)
+        )
         pe[0, :, 0::2] = torch.sin(t * freq)
         pe[0, :, 1::2] = torch.cos(t * freq)
         self.register_buffer("pe", pe)

@@ -33,7 +33,11 @@ class Attention(Module):
     def forward(self, x: Tensor) -> Tensor:
         b, s, _ = x.shape
         q = turn(self.wq(x).view(b, s, -1, self.hd)).transpose(1, 2)
-        k = turn(self.wk(x).view(b, s, -1, self.hd)).repeat_interleave(self.group, 2).transpose(1, 2)
+        k = (
+            turn(self.wk(x).view(b, s, -1, self.hd))
+            .repeat_interleave(self.group, 2)
+            .transpose(1, 2)
+        )
         v = self.wv(x).view(b, s, -1, self.hd).repeat_interleave(self.group, 2).transpose(1, 2)
         mixed = scaled_dot_product_attention(q, k, v, is_causal=True)
         return self.wo(mixed.transpose(1, 2).reshape(b, s, -1))

@@ -141,7 +141,9 @@ def main() -> None:
     for tune in data.HELD_OUT[:3]:
         begun = tune[: 1 + data.BAR]
         rest = len(tune) - len(begun)
-        print(f"{data.spell(begun)} -> {data.spell(generate(weights, begun[None], rest)[0, -rest:])}")
+        print(
+            f"{data.spell(begun)} -> {data.spell(generate(weights, begun[None], rest)[0, -rest:])}"
+        )
         print(f"{' ' * len(data.spell(begun))} is {data.spell(tune[-rest:])}")
 
 

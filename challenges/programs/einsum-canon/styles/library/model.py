@@ -70,9 +70,7 @@ def layer_norm(w: Weights, x: Tensor) -> Tensor:
 
 def attend(w: Weights, x: Tensor) -> Tensor:
     """Attention over the notes so far, x (b, q, m)."""
-    q, k, v = (
-        torch.tensordot(x, w[name], 1).transpose(1, 2) for name in ("query", "key", "value")
-    )
+    q, k, v = (torch.tensordot(x, w[name], 1).transpose(1, 2) for name in ("query", "key", "value"))
     found = F.scaled_dot_product_attention(q, k, v, is_causal=True)
     return found.transpose(1, 2).flatten(2) @ w["out"].flatten(0, 1)
 

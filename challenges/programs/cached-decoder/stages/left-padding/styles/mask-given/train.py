@@ -97,9 +97,12 @@ def generate(model: nn.Module, ids: Tensor, count: int) -> Tensor:
     model.eval()
     room = ids.size(1) + count
     caches = model.new_caches(ids.size(0), room)
-    skipped = torch.tensor([
-        next((n for n, token in enumerate(row) if token != data.PADDING), 0) for row in ids.tolist()
-    ])
+    skipped = torch.tensor(
+        [
+            next((n for n, token in enumerate(row) if token != data.PADDING), 0)
+            for row in ids.tolist()
+        ]
+    )
     ended = (ids == data.END).any(dim=1)
     unread = ids
     while ids.size(1) < room and not ended.all():

@@ -147,8 +147,7 @@ class Writing:
             for each in model.decoder
         ]
         self.written = [
-            tuple(k.new_zeros(*k.shape[:2], longest, k.size(3)) for _ in "kv")
-            for k, _ in self.read
+            tuple(k.new_zeros(*k.shape[:2], longest, k.size(3)) for _ in "kv") for k, _ in self.read
         ]
 
     def write(self, ids: Tensor) -> Tensor:
