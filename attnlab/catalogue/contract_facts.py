@@ -124,7 +124,9 @@ HOLDS: dict[str, Callable[[Contract], bool]] = {
     "packing": lambda c: _has_role(c, "segments"),
     "cache": lambda c: c.cache is not None and "S" in c.output,
     "cache-memory": lambda c: c.cache is not None and bool(c.cache.most or c.cache.in_place),
-    "returned-cache": lambda c: c.cache is not None and c.cache.form == "returned",
+    "returned-cache": lambda c: bool(
+        c.cache and c.cache.form == "returned" and not c.cache.in_place
+    ),
     "beams": _can_reorder_cache,
     "position": _position(("sinusoidal", "rotary", "alibi"), grid=False),
     "table": _position(forms=("returned", "added")),
