@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 
     from attnlab.progress import Progress
     from attnlab.records import Finding
-    from attnlab.records.practice import Interview, Scorecard
+    from attnlab.records.practice import Interview
     from attnlab.records.program import Program, ProgramReport
+    from attnlab.records.scorecard import Scorecard
     from attnlab.records.triage import Suspicion
     from attnlab.render.interview import InterviewStatusPage
     from attnlab.target.rounds import SelectedRound

@@ -7,11 +7,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.practice.interviews import read_details
-from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Scorecard, Stats
-from attnlab.records.quiz import Mark
+from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Mark, Stats
+
+if TYPE_CHECKING:
+    from attnlab.records.scorecard import Scorecard
 
 FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
 UNTOUCHED = "untouched"  # of a grade of a file as it was given, which is no try

@@ -17,8 +17,9 @@ from typing import NamedTuple
 from attnlab.errors import Refused
 from attnlab.practice.rating import rate_tasks
 from attnlab.records import Challenge, from_json
-from attnlab.records.practice import WRITTEN, FormatCard, Interview, RoundTask, TaskCard
+from attnlab.records.practice import WRITTEN, Interview, RoundTask
 from attnlab.records.quiz import QuizVerdict
+from attnlab.records.scorecard import FormatCard, TaskCard
 
 FILE = Path(__file__).with_name("formats.toml")
 TOPIC = "interview"  # of the slugs of these rounds

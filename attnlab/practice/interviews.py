@@ -9,12 +9,14 @@ import random
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attnlab.errors import Refused
 from attnlab.progress import Progress
 from attnlab.records.practice import Event, EventKind, Interview, RoundTask
-from attnlab.records.program import Program, ProgramReport
+
+if TYPE_CHECKING:  # every command asks whether an interview is going on: that must cost little
+    from attnlab.records.program import Program, ProgramReport
 
 END = "attnlab interview end shows the scorecard, attnlab interview abandon drops it"
 

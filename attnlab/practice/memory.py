@@ -13,8 +13,7 @@ from datetime import UTC, datetime, timedelta
 from fsrs import Card, Rating, Scheduler
 
 from attnlab.practice.answers import ROUND
-from attnlab.records.practice import WRITTEN, Answer, DueCard
-from attnlab.records.quiz import Mark
+from attnlab.records.practice import WRITTEN, Answer, DueCard, Mark
 
 TELLING = ("spot", "incident", "effect")  # kinds to whose questions the kind of bug is an answer
 RATINGS: dict[Mark, Rating] = {"right": Rating.Good, "partly": Rating.Hard, "wrong": Rating.Again}

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from attnlab.records.practice import RATINGS, BugCard, Rating, TaskCard
+from attnlab.records.scorecard import RATINGS, BugCard, Rating, TaskCard
 
 Demands = Mapping[str, Mapping[str, bool]]  # of each rating, what it takes and whether that holds
 

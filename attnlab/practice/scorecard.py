@@ -13,19 +13,9 @@ from attnlab.practice.notes import PLACE
 from attnlab.practice.rating import rate
 from attnlab.practice.stages import stage_cards
 from attnlab.records import GradeOutcome
-from attnlab.records.practice import (
-    REASON,
-    RIGHT,
-    STAYED,
-    BugCard,
-    DecoyCard,
-    Event,
-    EventKind,
-    Interview,
-    QuestionCard,
-    Scorecard,
-)
+from attnlab.records.practice import REASON, RIGHT, STAYED, Event, EventKind, Interview
 from attnlab.records.program import BugResult, PartResult, Program, ProgramReport
+from attnlab.records.scorecard import BugCard, DecoyCard, QuestionCard, Scorecard
 
 GRADED = ("grade", "submit")
 HELP: tuple[EventKind, ...] = ("hint", "triage")

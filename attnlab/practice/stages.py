@@ -11,8 +11,9 @@ from collections.abc import Sequence
 from attnlab.errors import Refused
 from attnlab.practice.interviews import round_event
 from attnlab.progress import Progress
-from attnlab.records.practice import Event, Interview, StageCard
+from attnlab.records.practice import Event, Interview
 from attnlab.records.program import Program, ProgramReport, Stage
+from attnlab.records.scorecard import StageCard
 from attnlab.suggest import did_you_mean
 
 OPEN = "open"  # the outcome of the event that opens a stage

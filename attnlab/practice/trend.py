@@ -5,15 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attnlab.catalogue.challenge_schema import CATEGORIES
-from attnlab.records.practice import (
-    BugCard,
-    CategoryStats,
-    CategoryTrend,
-    RoundCard,
-    RoundSummary,
-    TaskCard,
-    Trend,
-)
+from attnlab.records.practice import CategoryStats, CategoryTrend, RoundSummary, Trend
+from attnlab.records.scorecard import BugCard, RoundCard, TaskCard
 
 ROUNDS = 5
 LATELY = 4  # bugs of a category by which it is called weak

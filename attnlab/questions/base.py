@@ -25,8 +25,9 @@ from attnlab.catalogue.load import Catalogue
 from attnlab.errors import Broken, Refused
 from attnlab.questions.material import Material
 from attnlab.records import Job, Report
+from attnlab.records.practice import Mark
 from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
-from attnlab.records.quiz import BUDGET, Mark, Measurement, Question, QuizVerdict
+from attnlab.records.quiz import BUDGET, Measurement, Question, QuizVerdict
 from attnlab.records.trace import Op, Trace
 from attnlab.run_store import RunStore
 from attnlab.suggest import did_you_mean

@@ -1,12 +1,11 @@
 """What a quiz asks, and what it says of an answer."""
 
 from dataclasses import field
-from typing import Literal
 
 from attnlab.records.base import record
+from attnlab.records.practice import Mark
 from attnlab.records.trace import Op
 
-Mark = Literal["right", "partly", "wrong"]
 BUDGET, COST = 5, 0.1  # measurements of an incident; the share of the points that each costs
 POINTS: dict[Mark, float] = {"right": 1.0, "partly": 0.5, "wrong": 0.0}
 

@@ -5,8 +5,9 @@ from dataclasses import replace
 
 from attnlab.practice.interviews import clock_text
 from attnlab.records import plain, record
-from attnlab.records.practice import FormatCard, Interview, TaskCard, Trend
+from attnlab.records.practice import Interview, Trend
 from attnlab.records.quiz import COST, Question, QuizVerdict
+from attnlab.records.scorecard import FormatCard, TaskCard
 from attnlab.render.challenge import show_hints
 from attnlab.render.json import Document, pick
 from attnlab.render.quiz import STYLES, show_question

@@ -3,7 +3,6 @@
 from attnlab.records import Challenge, Trace, Verdict, plain, record
 from attnlab.records.diagnosis import Diagnosis
 from attnlab.render.checks import outcome_counts, show_failures
-from attnlab.render.diff import show_diagnosis
 from attnlab.render.findings import show_notes
 from attnlab.render.json import Document, pick
 from attnlab.render.run import show_output
@@ -67,6 +66,8 @@ class GradePage:
 
 
 def _show_comparison(found: tuple[Diagnosis, ...], screen: Screen) -> None:
+    from attnlab.render.diff import show_diagnosis  # few grades compare: others must not wait
+
     for each in found:
         screen.gap()
         show_diagnosis(each, screen)

@@ -5,8 +5,9 @@ from itertools import takewhile
 from attnlab.practice.interviews import clock_text
 from attnlab.records import plain, record
 from attnlab.records.patch import FollowUp
-from attnlab.records.practice import EventKind, Interview, StageCard
+from attnlab.records.practice import EventKind, Interview
 from attnlab.records.program import Program, ProgramReport
+from attnlab.records.scorecard import StageCard
 from attnlab.render.json import Document, pick
 from attnlab.render.round import count_right, grade_word, show_count, show_goals, show_task
 from attnlab.render.screen import Screen, plural

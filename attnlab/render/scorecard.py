@@ -5,19 +5,16 @@ from collections.abc import Sequence
 
 from attnlab.practice.trend import summarize
 from attnlab.records import plain, record
-from attnlab.records.practice import (
+from attnlab.records.practice import STAYED, Interview, RoundSummary, Trend
+from attnlab.records.scorecard import (
     RATINGS,
-    STAYED,
     BugCard,
     DecoyCard,
     FormatCard,
-    Interview,
     QuestionCard,
     Rating,
     RoundCard,
-    RoundSummary,
     Scorecard,
-    Trend,
 )
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural

@@ -6,8 +6,8 @@ from difflib import unified_diff
 from rich.text import Text
 
 from attnlab.records import record
-from attnlab.records.practice import StageCard
 from attnlab.records.program import Program, ProgramReport, Stage, StageCheck, StageResult
+from attnlab.records.scorecard import StageCard
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, plural
 

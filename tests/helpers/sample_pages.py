@@ -7,8 +7,9 @@ from sample_records import BUILT, FAILED, FLAGSHIP, OPS, PASSED, REPORT, SHARP, 
 from attnlab.records import Limits, Report, Suspicion, Trace, Triage, Verdict
 from attnlab.records.batch import Alike, BatchRun, BatchSummary, Graded, Reason, Told
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
-from attnlab.records.practice import BugCard, Rating, Scorecard, StageCard, Trend
+from attnlab.records.practice import Trend
 from attnlab.records.program import PartResult
+from attnlab.records.scorecard import BugCard, Rating, Scorecard, StageCard
 from attnlab.records.trace import Heat
 from attnlab.render.batch import BatchPage
 from attnlab.render.check import CheckPage

@@ -3,7 +3,7 @@
 import pytest
 
 from attnlab.practice.rating import cost_of_hints, rate
-from attnlab.records.practice import BugCard
+from attnlab.records.scorecard import BugCard
 
 
 def bug(fixed=True, named=True, reason="said"):

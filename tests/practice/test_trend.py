@@ -4,7 +4,8 @@ from dataclasses import replace
 
 from attnlab.practice.answers import build_stats
 from attnlab.practice.trend import build_trend
-from attnlab.records.practice import Answer, BugCard, Rating, Scorecard
+from attnlab.records.practice import Answer
+from attnlab.records.scorecard import BugCard, Rating, Scorecard
 from attnlab.render.scorecard import practise
 
 

@@ -20,8 +20,9 @@ from attnlab.files import shown_folder
 
 if TYPE_CHECKING:
     from attnlab.progress import Progress
-    from attnlab.records.practice import Interview, QuestionCard, RoundCard
+    from attnlab.records.practice import Interview
     from attnlab.records.program import Files
+    from attnlab.records.scorecard import QuestionCard, RoundCard
 
 
 def end(

@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from attnlab.commands.interview.tasks import Asked
     from attnlab.questions.base import Runner
     from attnlab.records import Limits
-    from attnlab.records.practice import Interview, RoundCard
+    from attnlab.records.practice import Interview
+    from attnlab.records.scorecard import RoundCard
 
 Text = Annotated[
     str, typer.Argument(metavar="[ANSWER]", help="As in attnlab quiz; skip leaves the task out.")

@@ -23,7 +23,7 @@ def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json
     from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews
     from attnlab.practice.trend import build_trend
-    from attnlab.records.practice import FormatCard, RoundCard
+    from attnlab.records.scorecard import FormatCard, RoundCard
     from attnlab.render.format_round import FormatCardPage
     from attnlab.render.scorecard import HistoryPage, ScorecardPage
 

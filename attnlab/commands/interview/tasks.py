@@ -16,8 +16,9 @@ if TYPE_CHECKING:
 
     from attnlab.questions.base import Judged, Part, Runner
     from attnlab.records import Challenge, Limits
-    from attnlab.records.practice import EventKind, Interview, TaskCard
+    from attnlab.records.practice import EventKind, Interview
     from attnlab.records.quiz import Measurement, QuizVerdict
+    from attnlab.records.scorecard import TaskCard
     from attnlab.render.format_round import TaskPage
 
 SKIP, LEFT_OUT = "skip", "left out"

@@ -14,7 +14,7 @@ from typing import Any
 from attnlab.questions.base import Judged, Part, Runner, about, asked, read_choice
 from attnlab.questions.kinds.effect import LONGEST, changed_lines
 from attnlab.questions.material import Patched, excerpt
-from attnlab.records.quiz import Mark
+from attnlab.records.practice import Mark
 
 MATERIAL = "patched"
 ANSWER = "what is true"
