@@ -153,8 +153,9 @@ class Screen(Console):
         for start, end, last in commands_in(plain):
             if cell_len(plain[start:end]) > width:
                 cuts += [start, min(end + 1, len(plain))]  # with the space
-            else:
-                plain = plain[:start] + plain[start:last].replace(" ", JOINED) + plain[last:]
+                continue
+            stop = last if cell_len(plain[start:last]) <= width else end
+            plain = plain[:start] + plain[start:stop].replace(" ", JOINED) + plain[stop:]
         text.plain = plain
         lines: list[Text] = []
         for number, part in enumerate(text.divide(cuts)):
