@@ -17,7 +17,10 @@ from attnlab.probe.answers import LOUD, Inputs
     title="Outputs are finite",
     needs=("output",),
     tier=Tier.FINITE,
-    advice="Look at a trace of such a call: the row flagged NaN or Inf first is where to look.",
+    advice=(
+        "Look at a trace of such a call: it says which step made the first NaN. Scores of -inf at "
+        "hidden keys are in order."
+    ),
 )
 def run(probe: Probe) -> Failure | None:
     return _not_finite(probe, 1.0) or _not_finite(probe, LOUD)

@@ -6,8 +6,8 @@ Wrong: `nan_to_num(scores, nan=0.0)` before the softmax gives every masked key t
 cleaning NaN after a softmax over an additive -inf mask leaves NaN in the gradients.
 Right: fill scores with `masked_fill`, and set the weights of empty rows to 0 with another one.
 
-Zeros in the context make output minus residual the same for every empty row, whatever the input;
-that is what is measured, together with finite outputs and gradients.
+Zeros in the context make the output the same for every empty row, less the residual where there is
+one; that is what is measured, together with finite outputs and gradients.
 """
 
 from attnlab.catalogue.contract_facts import data_inputs, mask_input, query_axis
@@ -22,7 +22,8 @@ from attnlab.probe.answers import Inputs, Tensor
     needs=("mask", "empty-rows"),
     tier=Tier.SAMPLES,
     advice=(
-        "Follow one empty row by hand: what is its softmax, and what does autograd multiply it by?"
+        "Follow one empty row by hand: which keys does it see, what is its softmax, and what does "
+        "autograd multiply it by?"
     ),
 )
 def run(probe: Probe) -> Failure | None:
@@ -65,8 +66,8 @@ def _not_zeros(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
     return failure_at(
         far(branch, branch[:1].expand_as(branch)),
         lambda _: (
-            "the context of fully masked queries depends on the input: "
-            "their outputs minus the residual differ by up to "
-            f"{(branch - branch[:1]).abs().max().item():.2g}, expected the same for all"
+            f"the mask hides every key from {len(branch)} queries, themselves included, so that "
+            "their context is zeros and their outputs are all the same, or the same plus the "
+            f"input; they differ by up to {(plain - plain[:1]).abs().max().item():.2g}"
         ),
     )

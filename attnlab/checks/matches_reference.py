@@ -23,9 +23,21 @@ proven by equality. Without one the result is "could not be told", not a failure
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import has_query_axis, known_facts, query_axis
+from attnlab.catalogue.contract_facts import (
+    has_query_axis,
+    known_facts,
+    query_axis,
+    takes_weights,
+)
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
-from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds, mask_name
+from attnlab.checks.shared.compare import (
+    failure_at,
+    far,
+    first_failure,
+    mask_kinds,
+    mask_name,
+    with_mask,
+)
 from attnlab.checks.shared.explain import factor_beside
 from attnlab.checks.shared.inputs import (
     EPS,
@@ -59,6 +71,10 @@ HEADS = (
     "Compute the scores of one query by hand and compare, then what follows the heads: projection, "
     "bias, norm, residual."
 )
+PORTED = (
+    "The model is right as it stands: compare each tensor that is converted with the task, its "
+    "shape and a few of its numbers."
+)
 BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
 STEPS = 3  # of one position, after a prompt
@@ -86,9 +102,13 @@ SLACK = 64  # roundings in a chain, each as large as that of the input
 )
 def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
-    if failure is None or "attention" in known_facts(probe.contract):
-        return failure
-    return replace(failure, advice=BY_HAND)
+    if failure is None:
+        return None
+    if takes_weights(probe.contract):
+        return replace(failure, advice=PORTED)
+    return (
+        failure if "attention" in known_facts(probe.contract) else replace(failure, advice=BY_HAND)
+    )
 
 
 def _differs(probe: Probe) -> Failure | None:
@@ -257,7 +277,10 @@ def _larger(probe: Probe, inputs: Inputs, factor: float) -> Inputs:
     title="Values equal the reference's for large inputs",
     needs=("reference", "output", "floats", "scores"),
     tier=Tier.REGIMES,
-    advice="Look for numbers that scores are compared with or filled by: is -5000 lower?",
+    advice=(
+        "Look for a number that scores are filled with, clamped to or compared with: here they are "
+        "thousands, above 0 and below."
+    ),
     few=True,
 )
 def _large_inputs(probe: Probe) -> Steps:
@@ -282,8 +305,8 @@ def _exceeds_rounding(
         ~(gap <= limit),
         lambda at: (
             f"for inputs of scale {way.shared:g} the output differs from the reference's at "
-            f"{at}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g} "
-            f"({way.mask} mask)"
+            f"{at}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g}"
+            f"{with_mask(probe.contract, way.mask)}"
         ),
     )
 

@@ -4,9 +4,11 @@ Where all positions of the input are equal, the mean is that value, however many
 see: so the outputs are equal too, whatever the mask. Rows that all have the same wrong sum show
 only in the weights themselves, which are read off the operations of a forward pass.
 
-Wrong: multiplying by the mask after the softmax; a sigmoid in place of a softmax; a softmax over
-the queries or the heads; weights that are scaled once more after the softmax.
-Right: mask before the softmax, softmax over the keys; `weights.sum(-1)` is 1 in every row.
+Wrong: hiding keys by a product with the mask after a softmax over all of them; a sigmoid in place
+of a softmax; a softmax over the queries or the heads; weights that are scaled once more after the
+softmax; zeros that forward pads the keys with and does not mask; an output times a mask.
+Right: mask before the softmax, softmax over the keys; `weights.sum(-1)` is 1 in every row that sees
+a key.
 
 Where no product of weights with values can be found (a fused kernel, a normalisation at the end),
 nothing is said of the weights themselves.
@@ -14,7 +16,14 @@ nothing is said of the weights themselves.
 
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
-from attnlab.checks.shared.compare import failure_at, far, first_failure, first_index, size_from_two
+from attnlab.checks.shared.compare import (
+    failure_at,
+    far,
+    first_failure,
+    first_index,
+    size_from_two,
+    with_mask,
+)
 from attnlab.checks.shared.inputs import first_along
 from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
@@ -23,10 +32,13 @@ TITLE = "Attention weights are not negative and sum to 1"
 
 @check(
     id="constant-value",
-    title="Attention rows sum to 1",
+    title="The average of equal values is that value",
     needs=("averaging", "sequence"),
     tier=Tier.WEIGHTS,
-    advice="Print weights.sum(-1): every row must be 1, after the mask and over the keys.",
+    advice=(
+        "Follow this row: do its weights sum to 1, are all its values the input's and none of a "
+        "padding that forward adds, and is the average changed afterwards?"
+    ),
     few=True,
 )
 def _equal_positions(probe: Probe) -> Steps:
@@ -36,15 +48,18 @@ def _equal_positions(probe: Probe) -> Steps:
     kinds = probe.choose_ways(masks)
     outputs = yield [_constant(probe, mask) for mask in kinds]
     found = zip(kinds, outputs, strict=True)
-    return first_failure(_unequal(far(out, first_along(out, at)), mask) for mask, out in found)
+    return first_failure(
+        _unequal(far(out, first_along(out, at)), with_mask(probe.contract, mask))
+        for mask, out in found
+    )
 
 
-def _unequal(gap: Tensor, mask: Mask) -> Failure | None:
+def _unequal(gap: Tensor, how: str) -> Failure | None:
     return failure_at(
         gap,
         lambda at: (
             f"all positions of the input were equal, but the output at {at} is not what "
-            f"position 0 gives ({mask} mask)"
+            f"position 0 gives{how}"
         ),
     )
 
@@ -70,19 +85,17 @@ def _constant(probe: Probe, mask: Mask) -> Inputs:
 def _row_sums(probe: Probe) -> Failure | None:
     masks: tuple[Mask, ...] = ("random", "none")
     for mask in probe.choose_ways(masks):
-        seen = probe.attention_internals(probe.draw(mask))
+        seen, how = probe.attention_internals(probe.draw(mask)), with_mask(probe.contract, mask)
         if not seen.sums:
             raise Skip("no product of a softmax's weights with values is to be seen")
         if not seen.lowest >= 0:
-            return Failure(
-                message=f"values are mixed by a negative weight, {seen.lowest:.3g} ({mask} mask)"
-            )
+            return Failure(message=f"values are mixed by a negative weight, {seen.lowest:.3g}{how}")
         for sums in seen.sums:
             bad = ~((sums - 1).abs() <= probe.tolerance(sums))
             if bad.any().item():
                 worst = sums.flatten()[(sums - 1).abs().flatten().argmax()].item()
                 return Failure(
                     message=f"the weights of row {first_index(bad)} do not sum to 1; the row that "
-                    f"is furthest off sums to {worst:.4g} ({mask} mask)"
+                    f"is furthest off sums to {worst:.4g}{how}"
                 )
     return None

@@ -27,6 +27,11 @@ def mask_name(contract: Contract, mask: Mask) -> str:
     return f"{mask} mask" if any(i.role == "mask" for i in contract.inputs) else "random inputs"
 
 
+def with_mask(contract: Contract, mask: Mask) -> str:
+    """The same in brackets; nothing where there is no mask to speak of."""
+    return f" ({name})" if (name := mask_name(contract, mask)).endswith("mask") else ""
+
+
 def size_from_two(probe: Probe, axis: str, reason: str) -> int:
     """The size of an axis in this round; raises `Skip` for this reason where it is 1."""
     size = probe.sizes.get(axis, 1)
