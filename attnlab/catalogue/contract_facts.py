@@ -44,12 +44,6 @@ def data_inputs(contract: Contract, axis: str) -> list[Input]:
     return [i for i in contract.inputs if i.role == "data" and axis in i.axes]
 
 
-def takes_weights(contract: Contract) -> bool:
-    """Whether weights are among the inputs, as of a model that is ported: those have no batch."""
-    data = (i for i in contract.inputs if i.role == "data")
-    return "B" in contract.output and any("B" not in i.axes for i in data)
-
-
 def mask_input(contract: Contract) -> Input:
     """The input that is the attention mask."""
     return next(i for i in contract.inputs if i.role == "mask")

@@ -23,12 +23,7 @@ proven by equality. Without one the result is "could not be told", not a failure
 
 from dataclasses import replace
 
-from attnlab.catalogue.contract_facts import (
-    has_query_axis,
-    known_facts,
-    query_axis,
-    takes_weights,
-)
+from attnlab.catalogue.contract_facts import has_query_axis, known_facts, query_axis
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
 from attnlab.checks.shared.compare import (
     failure_at,
@@ -38,7 +33,7 @@ from attnlab.checks.shared.compare import (
     mask_name,
     with_mask,
 )
-from attnlab.checks.shared.explain import factor_beside
+from attnlab.checks.shared.explain import BY_HAND, factor_beside, what_to_compare
 from attnlab.checks.shared.inputs import (
     EPS,
     at_sizes_of,
@@ -67,15 +62,6 @@ from attnlab.checks.shared.mask_patterns import unusual_masks
 from attnlab.probe.answers import LOUD, SMALL, Inputs, Mask, Skip, Tensor
 
 TITLE = "Values equal the reference's"
-HEADS = (
-    "Compute the scores of one query by hand and compare, then what follows the heads: projection, "
-    "bias, norm, residual."
-)
-PORTED = (
-    "The model is right as it stands: compare each tensor that is converted with the task, its "
-    "shape and a few of its numbers."
-)
-BY_HAND = "Work out one value of the output by the formula of the task, and compare."
 MORE = 2  # positions in a call with another length
 STEPS = 3  # of one position, after a prompt
 PAIR = 2  # positions, of which one sees the other; one alone goes on from nothing
@@ -98,17 +84,11 @@ SLACK = 64  # roundings in a chain, each as large as that of the input
     title="Values equal the reference's",
     needs=("reference", "output"),
     tier=Tier.VALUES,
-    advice=HEADS,
+    advice=BY_HAND,
 )
 def _equals_reference(probe: Probe) -> Failure | None:
     failure = _differs(probe)
-    if failure is None:
-        return None
-    if takes_weights(probe.contract):
-        return replace(failure, advice=PORTED)
-    return (
-        failure if "attention" in known_facts(probe.contract) else replace(failure, advice=BY_HAND)
-    )
+    return failure and replace(failure, advice=failure.advice or what_to_compare(probe.contract))
 
 
 def _differs(probe: Probe) -> Failure | None:

@@ -3,13 +3,32 @@
 from collections.abc import Iterable
 from dataclasses import replace
 
+from attnlab.catalogue.contract_facts import known_facts
 from attnlab.checks.base import Failure, Probe
 from attnlab.probe.answers import Inputs, Tensor
+from attnlab.records import Contract
 from attnlab.sizes import Sizes
 
 NEAR = 1e-3  # relative, between a factor and the one that it is called
+BY_HAND = "Work out one value of the output by the formula of the task, and compare."
+HEADS = (
+    "Compute the scores of one query by hand and compare, then what follows the heads: projection, "
+    "bias, norm, residual."
+)
+PORTED = (
+    "The model is right as it stands: compare each tensor that is converted with the task, its "
+    "shape and a few of its numbers."
+)
 JOINED = "Write the axes of the heads beside each line up to where they become (B, S, D) again."
 FILL = 1e4  # scores beyond it were put there by a mask
+
+
+def what_to_compare(contract: Contract) -> str:
+    """What to do where values differ; weights among the inputs are those of a port."""
+    data = (i for i in contract.inputs if i.role == "data")
+    if "B" in contract.output and any("B" not in i.axes for i in data):
+        return PORTED
+    return HEADS if "attention" in known_facts(contract) else BY_HAND
 
 
 def constant_factor(values: Tensor, right: Tensor, limit: float) -> float | None:
