@@ -4,7 +4,7 @@ Wrong: `self.pe = nn.Parameter(table)` is trained away; `self.pe = table` stays 
 module moves.
 Right: `self.register_buffer("pe", table)`, and the output is computed from it.
 
-Rests on the word of the process that ran the candidate, for the names.
+The names are what the candidate's own process reports.
 """
 
 from attnlab.checks.base import Failure, Probe, Tier, check

@@ -40,8 +40,9 @@ def run(probe: Probe) -> Failure | None:
     return failure_at(
         beyond_rounding(probe, before, after),
         lambda where: (
-            f"the {'key heads' if groups < heads else 'heads'} of all projections were "
-            f"permuted to {order}, and the output changed at {where}, by up to "
+            "the heads of all projections were permuted, "
+            f"{'key heads with the query heads of each ' * (groups < heads)}to {order}, and the "
+            f"output changed at {where}, by up to "
             f"{(before - after).abs().max().item():.2g}"
         ),
     )

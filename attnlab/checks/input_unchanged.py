@@ -5,7 +5,7 @@ layer or the next batch then reads.
 Right: `x = x + self.pe[:, :S]`, and an output that is no view of an input, nor of a tensor that the
 next call writes into.
 
-Rests on the word of the process that ran the candidate.
+What was changed is what the candidate's own process reports.
 """
 
 from attnlab.checks.base import Failure, Probe, Tier, check

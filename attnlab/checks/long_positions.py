@@ -44,7 +44,7 @@ HALF = {"bfloat16": 2**-8, "float16": 2**-11}
     title="Far positions stay distinct",
     needs=("output", "places", "long"),
     tier=Tier.REGIMES,
-    advice="Print the dtype of positions, frequencies and angles: each must be float32 or wider.",
+    advice="Print how this row is made: position, frequency, angle; and compare with exact ones.",
     once=True,
 )
 def run(probe: Probe) -> Failure | None:

@@ -23,7 +23,7 @@ PLACE = 50
 def command(ctx: typer.Context, what: NameOrFile = "", json: Json = False) -> int:
     """Show one more hint each time.
 
-    The first says what to look at, and each is nearer to the bug than the one before; none tells
+    The first says what to look at, and each is nearer to the bug than the one before; none quotes
     the fix. In a round they are about one bug after the other: first those whose lines you have
     not changed.
     """

@@ -41,6 +41,8 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
         says, exact = f"seen on line {seen}: {says}", False
     other = theirs.values[found.beside] if found.beside >= 0 else None
     end = until.line if at.file == until.file and line == seen else line
+    if not is_in_difference(sources, at.file, end) and is_in_difference(sources, at.file, line):
+        end = line
     there = other.file if other else ""
     right = lines_of_theirs(sources, at.file, line, other) if other else ()
     return Diagnosis(

@@ -119,7 +119,7 @@ def _same_mask_elsewhere(a: Tensor, b: Tensor) -> Relation | None:
         if (a.transpose(-1, -2) == b).all():
             found = Relation("mask-transposed", "masked by the mask's transpose")
         elif shift := _diagonal_shift(a, b):
-            found = Relation("mask-diagonal", f"masked along a diagonal that is {shift} off")
+            found = Relation("mask-diagonal", f"masked up to a diagonal {shift} off the right one")
         elif len({int(j - i) for i, j in off.nonzero().tolist()}) == 1:
             found = Relation("mask-diagonal", "masked otherwise on one diagonal alone")
         elif (a | eye).equal(~b | eye):
