@@ -17,10 +17,7 @@ from attnlab.probe.answers import LOUD, Inputs
     title="Outputs are finite",
     needs=("output",),
     tier=Tier.FINITE,
-    advice=(
-        "Look at a trace of such a call: it says which step made the first NaN. Scores of -inf at "
-        "hidden keys are in order."
-    ),
+    advice="Look at a trace of such a call: below it stands which step made the first NaN.",
 )
 def run(probe: Probe) -> Failure | None:
     return _not_finite(probe, 1.0) or _not_finite(probe, LOUD)

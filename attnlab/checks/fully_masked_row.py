@@ -21,10 +21,7 @@ from attnlab.probe.answers import Inputs, Tensor
     title="Fully masked rows give zeros, not NaN",
     needs=("mask", "empty-rows"),
     tier=Tier.SAMPLES,
-    advice=(
-        "Follow one empty row by hand: which keys does it see, what is its softmax, and what does "
-        "autograd multiply it by?"
-    ),
+    advice="Follow an empty row by hand: its keys, its softmax, what autograd multiplies that by.",
 )
 def run(probe: Probe) -> Failure | None:
     spec = mask_input(probe.contract)

@@ -25,14 +25,7 @@ from dataclasses import replace
 
 from attnlab.catalogue.contract_facts import has_query_axis, known_facts, query_axis
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
-from attnlab.checks.shared.compare import (
-    failure_at,
-    far,
-    first_failure,
-    mask_kinds,
-    mask_name,
-    with_mask,
-)
+from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds
 from attnlab.checks.shared.explain import BY_HAND, factor_beside, what_to_compare
 from attnlab.checks.shared.inputs import (
     EPS,
@@ -102,7 +95,7 @@ def _differs(probe: Probe) -> Failure | None:
 
 def _sample_differs(probe: Probe, mask: Mask, scale: float) -> Failure | None:
     inputs, out = probe.sample(mask, scale)
-    how = ", ".join(filter(None, (mask_name(probe.contract, mask), probe.inputs_description)))
+    how = ", ".join(filter(None, (probe.mask_name(mask), probe.inputs_description)))
     return _unlike(probe, inputs, out, how)
 
 
@@ -173,9 +166,9 @@ def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
 def _other_lengths(probe: Probe) -> Failure | None:
     """What was kept from the calls before must not be used for a call of another length."""
     now, width = probe.sizes.get("S", 0), probe.sizes.get("D", 0)
-    usual, more = mask_name(probe.contract, "random"), "two positions more"
+    usual, more = probe.mask_name("random"), "two positions more"
     ways = [
-        (mask, MORE, f"{mask_name(probe.contract, mask)}, {more}")
+        (mask, MORE, f"{probe.mask_name(mask)}, {more}")
         for mask in mask_kinds(probe.contract, "padding")
     ]
     lengths = [1, PAIR, width] if 0 < width <= WIDEST else [1, PAIR]
@@ -257,10 +250,7 @@ def _larger(probe: Probe, inputs: Inputs, factor: float) -> Inputs:
     title="Values equal the reference's for large inputs",
     needs=("reference", "output", "floats", "scores"),
     tier=Tier.REGIMES,
-    advice=(
-        "Look for a number that scores are filled with, clamped to or compared with: here they are "
-        "thousands, above 0 and below."
-    ),
+    advice="Look for numbers that scores are filled with or clamped to: here scores are thousands.",
     few=True,
 )
 def _large_inputs(probe: Probe) -> Steps:
@@ -286,7 +276,7 @@ def _exceeds_rounding(
         lambda at: (
             f"for inputs of scale {way.shared:g} the output differs from the reference's at "
             f"{at}, by up to {gap.max().item():.2g}; rounding explains {limit:.2g}"
-            f"{with_mask(probe.contract, way.mask)}"
+            f"{probe.with_mask(way.mask)}"
         ),
     )
 

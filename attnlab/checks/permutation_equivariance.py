@@ -13,7 +13,7 @@ A module that builds a causal mask itself knows the order by that mask, so it is
 
 from attnlab.catalogue.contract_facts import key_axis
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
-from attnlab.checks.shared.compare import far, first_index, size_from_two, with_mask
+from attnlab.checks.shared.compare import far, first_index, size_from_two
 from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
 
@@ -50,7 +50,7 @@ def run(probe: Probe) -> Steps:
                 message=f"positions were put in the order {order}, and the output at "
                 f"{first_index(gap)} is not what position {order[where]} gave before: they differ "
                 f"by up to {(out - expected).abs().max().item():.2g}"
-                f"{with_mask(probe.contract, mask)}"
+                f"{probe.with_mask(mask)}"
             )
     return None
 

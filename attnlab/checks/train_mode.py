@@ -8,7 +8,7 @@ The same inputs are given in both modes, with a mask and without.
 """
 
 from attnlab.checks.base import Failure, Probe, Tier, check
-from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds, mask_name
+from attnlab.checks.shared.compare import failure_at, far, first_failure, mask_kinds
 from attnlab.probe.answers import Skip, Tensor
 
 CALLS = 4  # in train mode: what is drawn there may once be what eval mode takes
@@ -32,7 +32,7 @@ def run(probe: Probe) -> Failure | None:
     asked = [inputs for inputs, _ in samples]
     *trained, again = probe.calls([*asked, asked[0]], train=[*(True for _ in asked), False])
     failure = first_failure(
-        _differs(calm, busy, mask_name(probe.contract, mask))
+        _differs(calm, busy, probe.mask_name(mask))
         for mask, (_, calm), busy in zip(kinds, samples, trained, strict=True)
     )
     return failure or failure_at(

@@ -16,14 +16,7 @@ nothing is said of the weights themselves.
 
 from attnlab.catalogue.contract_facts import data_inputs
 from attnlab.checks.base import Failure, Probe, Steps, Tier, check
-from attnlab.checks.shared.compare import (
-    failure_at,
-    far,
-    first_failure,
-    first_index,
-    size_from_two,
-    with_mask,
-)
+from attnlab.checks.shared.compare import failure_at, far, first_failure, first_index, size_from_two
 from attnlab.checks.shared.inputs import first_along
 from attnlab.probe.answers import Inputs, Mask, Skip, Tensor
 
@@ -35,10 +28,7 @@ TITLE = "Attention weights are not negative and sum to 1"
     title="The average of equal values is that value",
     needs=("averaging", "sequence"),
     tier=Tier.WEIGHTS,
-    advice=(
-        "Follow this row: do its weights sum to 1, are all its values the input's and none of a "
-        "padding that forward adds, and is the average changed afterwards?"
-    ),
+    advice="Does the row sum to 1, over keys of the input alone, and is the average kept as it is?",
     few=True,
 )
 def _equal_positions(probe: Probe) -> Steps:
@@ -49,8 +39,7 @@ def _equal_positions(probe: Probe) -> Steps:
     outputs = yield [_constant(probe, mask) for mask in kinds]
     found = zip(kinds, outputs, strict=True)
     return first_failure(
-        _unequal(far(out, first_along(out, at)), with_mask(probe.contract, mask))
-        for mask, out in found
+        _unequal(far(out, first_along(out, at)), probe.with_mask(mask)) for mask, out in found
     )
 
 
@@ -85,7 +74,7 @@ def _constant(probe: Probe, mask: Mask) -> Inputs:
 def _row_sums(probe: Probe) -> Failure | None:
     masks: tuple[Mask, ...] = ("random", "none")
     for mask in probe.choose_ways(masks):
-        seen, how = probe.attention_internals(probe.draw(mask)), with_mask(probe.contract, mask)
+        seen, how = probe.attention_internals(probe.draw(mask)), probe.with_mask(mask)
         if not seen.sums:
             raise Skip("no product of a softmax's weights with values is to be seen")
         if not seen.lowest >= 0:

@@ -9,15 +9,9 @@ import torch
 from torch import Tensor
 
 from attnlab.diagnosis.families import same_family
+from attnlab.diagnosis.lines import replacing_lines
 from attnlab.diagnosis.pairing import Side, equal, layouts
-from attnlab.diagnosis.place import (
-    OF_NUMBERS,
-    Finding,
-    Sources,
-    is_in_difference,
-    lines_of_theirs,
-    lines_to_name,
-)
+from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, is_in_difference, lines_to_name
 from attnlab.diagnosis.relations import Relation, relate
 from attnlab.diagnosis.repair import Repair
 from attnlab.records.diagnosis import Diagnosis
@@ -44,7 +38,8 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
     if not is_in_difference(sources, at.file, end) and is_in_difference(sources, at.file, line):
         end = line
     there = other.file if other else ""
-    right = lines_of_theirs(sources, at.file, line, other) if other else ()
+    texts = sources.mine.get(at.file, ""), sources.theirs.get(there, "")
+    right = (replacing_lines(*texts, line) or (other.line,)) if other else (0,)
     return Diagnosis(
         file=at.file,
         line=line,
@@ -55,8 +50,8 @@ def describe(repair: Repair, sizes: Mapping[str, int], sources: Sources, sure: b
         confidence=SURE if sure and exact else LIKELY,
         confirmed=sure and exact,
         their_file=there,
-        their_line=right[0] if right else 0,
-        their_end_line=right[-1] if right else 0,
+        their_line=right[0],
+        their_end_line=right[-1],
         their_source="\n".join(line_text(sources.theirs, there, n) for n in right),
     )
 

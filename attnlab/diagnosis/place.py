@@ -12,7 +12,6 @@ from attnlab.diagnosis.lines import (
     is_in_function,
     line_after,
     nearest_difference,
-    replacing_lines,
     takes_argument,
 )
 from attnlab.diagnosis.relations import Relation
@@ -120,12 +119,6 @@ def _line_that_differs(sources: Sources, file: str, line: int) -> int:
     for theirs in set(sources.theirs.values()):
         return nearest_difference(text, theirs, line) or line
     return line
-
-
-def lines_of_theirs(sources: Sources, file: str, line: int, other: Value) -> tuple[int, ...]:
-    """What the reference has in place of a line: the lines that replace it, or that of a step."""
-    theirs = sources.theirs.get(other.file, "")
-    return replacing_lines(sources.mine.get(file, ""), theirs, line) or (other.line,)
 
 
 def is_in_difference(sources: Sources, file: str, line: int) -> bool:

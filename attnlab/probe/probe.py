@@ -255,6 +255,15 @@ class Probe:
             drawn = apply_pattern(self.pattern, self.contract, drawn, self.dice, mask)
         return _cast(drawn, self.dtype)
 
+    def mask_name(self, mask: Mask) -> str:
+        """The kind of inputs, as messages call it: by its mask, where there is one."""
+        masked = any(i.role == "mask" for i in self.contract.inputs)
+        return f"{mask} mask" if masked else "random inputs"
+
+    def with_mask(self, mask: Mask) -> str:
+        """The same in brackets; nothing where there is no mask to speak of."""
+        return f" ({name})" if (name := self.mask_name(mask)).endswith("mask") else ""
+
     @property
     def inputs_description(self) -> str:
         """What is unusual of the inputs and weights of this round, for a message, or ""."""

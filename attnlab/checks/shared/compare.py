@@ -22,16 +22,6 @@ def mask_kinds(contract: Contract, *kinds: Mask) -> tuple[Mask, ...]:
     return (*kinds, "empty-rows", "left-padding") if causal else (*kinds, "empty-rows")
 
 
-def mask_name(contract: Contract, mask: Mask) -> str:
-    """The kind of inputs, as messages call it: by its mask, where there is one."""
-    return f"{mask} mask" if any(i.role == "mask" for i in contract.inputs) else "random inputs"
-
-
-def with_mask(contract: Contract, mask: Mask) -> str:
-    """The same in brackets; nothing where there is no mask to speak of."""
-    return f" ({name})" if (name := mask_name(contract, mask)).endswith("mask") else ""
-
-
 def size_from_two(probe: Probe, axis: str, reason: str) -> int:
     """The size of an axis in this round; raises `Skip` for this reason where it is 1."""
     size = probe.sizes.get(axis, 1)
