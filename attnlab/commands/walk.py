@@ -9,9 +9,11 @@ from attnlab.commands.base import Json, Timeout, emit, limits, note, run_job
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from attnlab.records import Report
     from attnlab.records.ablation import Ablation
-    from attnlab.records.walk import WalkStep
+    from attnlab.records.trace import Op
     from attnlab.render.walk import WalkPage
     from attnlab.sizes import Sizes
 
@@ -59,7 +61,7 @@ def command(
     )
     code = 0 if page.outcome == "ok" else 1
     if quiz and page.steps:
-        _ask_each(page)
+        _ask_each(page, trace.ops if trace else ())
         return code
     return emit(page, json, code)
 
@@ -70,8 +72,9 @@ def _parts(report: Report, puzzle: bool) -> list[Ablation]:
     return [p for p in parts if p.kind != "head" and not (puzzle and p.is_finding)]
 
 
-def _ask_each(page: WalkPage) -> None:
-    """Each line by itself: the shape is asked for, then the line is explained."""
+def _ask_each(page: WalkPage, ops: Sequence[Op]) -> None:
+    """Each line by itself: its shape is asked for where it is certain, then it is explained."""
+    from attnlab.questions.kinds.shapes import value_row
     from attnlab.render.screen import stdout
     from attnlab.render.walk import show_end, show_head, show_source, show_step
 
@@ -81,8 +84,10 @@ def _ask_each(page: WalkPage) -> None:
         for step in page.steps:
             screen.gap()
             show_source(step, screen)
-            points += _ask(step, page.sizes)
-            asked += 1
+            mine = [op for op in ops if (op.file, op.line) == (step.file, step.line)]
+            if row := value_row(step.source, mine):
+                points += _ask(row, page.sizes)
+                asked += 1
             show_step(step, screen)
         show_end(page, screen)
     except (typer.Abort, KeyboardInterrupt, EOFError):
@@ -91,17 +96,21 @@ def _ask_each(page: WalkPage) -> None:
     screen.say((said, "title"))
 
 
-def _ask(step: WalkStep, sizes: Sizes) -> float:
+def _ask(row: Op, sizes: Sizes) -> float:
     """What the answer is worth."""
     from attnlab.commands.quiz import tell, type_line
     from attnlab.errors import AttnlabError
-    from attnlab.questions.kinds.shapes import judge_shape
+    from attnlab.questions.kinds.shapes import EXPECTED, Run, judge_axes
     from attnlab.records.quiz import POINTS
+    from attnlab.records.trace import Trace
 
     while True:
-        typed = type_line("which axes does the line give?")
+        typed = type_line("which axes has the value of the line?")
         try:
-            found = judge_shape(typed, step.rows[-1].axes, step.rows[-1].shape, sizes)
+            if typed == "?":
+                note(f"type {EXPECTED}; the sizes stand at the top")
+                continue
+            found = judge_axes(typed, [row], [Run(Trace(), sizes)])
         except AttnlabError as error:
             tell(error)
             continue

@@ -173,11 +173,43 @@ def test_shapes_are_judged_by_names_and_numbers(typed, mark):
     assert shapes.judge_axes(typed, [ROW], [run]).mark == mark
 
 
+def other_row(**changes):
+    return Op(**{name: getattr(ROW, name) for name in ROW.__dataclass_fields__} | changes)
+
+
+@pytest.mark.parametrize(
+    ("typed", "mark"),
+    [
+        ("4 H S 5", "right"), ("B x 6 x S x d/h", "right"), ("b 3*2 11 D/6", "right"),
+        ("torch.Size([4, 6, 11, 5])", "right"), ("11 4 H hd", "partly"), ("4 H 11 S-6", "wrong"),
+        ("4 H 11 6", "wrong"),
+    ],
+)  # fmt: skip
+def test_a_number_is_judged_at_the_sizes_that_are_shown(typed, mark):
+    """A number may stand beside names, and in an expression for a name of that size."""
+    sizes = {"B": 3, "H": 4, "S": 9, "hd": 8, "D": 32}
+    runs = [shapes.Run(Trace(), SIZES), shapes.Run(Trace(), SIZES | sizes)]
+    assert shapes.judge_axes(typed, [ROW, other_row(shape=(3, 4, 9, 8))], runs).mark == mark
+
+
+@pytest.mark.parametrize(
+    ("source", "known"),
+    [
+        ("q = torch.matmul(x, y)", True), ("return a + b @ c", False), ("q = b @ c  # here", True),
+        ("q = self.heads(b @ c)", False), ("q = self.matmul(b @ c)", False), ("b @ c,", False),
+        ("q, k = b @ c", False), ("x = f(b @ c)[0]", False), (".mT @ c)", False),
+    ],
+)  # fmt: skip
+def test_the_value_of_a_line_is_known_or_not_asked_for(source, known):
+    """A helper may change what the last operation of the line made; a loop may change its shape."""
+    row = other_row(op="matmul")
+    assert shapes.value_row(source, [row]) == (row if known else None)
+    assert shapes.value_row(source, [other_row(op="matmul", shape=(2, 3)), row]) is None
+
+
 def test_a_shape_that_is_right_by_chance_is_wrong():
     """S is 6 as H is: a name is judged at both sets of sizes."""
-    other = Op(
-        **{name: getattr(ROW, name) for name in ROW.__dataclass_fields__} | {"shape": (4, 7, 11, 5)}
-    )
+    other = other_row(shape=(4, 7, 11, 5))
     runs = [shapes.Run(Trace(), SIZES | {"G": 6}), shapes.Run(Trace(), SIZES | {"H": 7, "G": 6})]
     found = shapes.judge_axes("B G S hd", [ROW, other], runs)
     assert (found.mark, "chance" in found.message) == ("wrong", True)

@@ -12,7 +12,7 @@ import ast
 import random
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
+from itertools import combinations_with_replacement, permutations, product
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -34,7 +34,12 @@ LAYOUT = {
     "view", "reshape", "transpose", "permute", "unflatten", "flatten", "expand", "contiguous",
     "unsqueeze", "squeeze", "cat", "repeat_interleave", "narrow", "movedim",
 }  # fmt: skip
-AXIS, TIMES = re.compile(r"[\w'*/+-]+"), re.compile(r"(?<=\d)\s*x\s*(?=\d)")
+LAYERS = ("linear", "embedding", "layer_norm", "rms_norm")
+AXIS, WORD = re.compile(r"[\w'*/+-]+"), re.compile(r"[^\W\d]\w*")
+NUMBER = re.compile(r"(?<![\w'])(\d{1,9})(?![\w'])")
+SIZE_OF = re.compile(r"^(?:torch\.)?Size\b")  # as it is printed
+TIMES = re.compile(r"(?<=\d)\s*x\s*(?=\d)|(?<=\s)x(?=\s)")
+MOST = 5  # parts of an expression with two numbers
 SUMMED = {
     "matmul": "a matrix product sums over the last axis of its left operand",
     "softmax": "softmax divides by a sum over the axis that `dim` names",
@@ -135,13 +140,14 @@ def _entry(piece: Piece) -> ast.FunctionDef | None:
 
 def readable_lines(piece: Piece, runs: Sequence[Run]) -> Iterator[Line]:
     """Lines `NAME = EXPRESSION` whose value is the output of the last row there."""
-    layers = _layers(piece.text)
+    text = piece.text.splitlines()
     for node in ast.walk(tree_of(piece.text)):
         match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value, lineno=line, end_lineno=end):
-                ends = [last_row(trace, line) for trace, _ in runs]
-                rows = tuple(row for row in ends if row and _makes(value, row, layers))
-                if line == end and len(rows) == len(runs):
+            case ast.Assign(targets=[ast.Name(id=name)], lineno=line, end_lineno=end):
+                ops = ([op for op in trace.ops if op.line == line] for trace, _ in runs)
+                rows = tuple(row for each in ops if (row := value_row(text[line - 1], each)))
+                same = line == end and len(rows) == len(runs)
+                if same and all(len(row.shape) > 1 for row in rows):
                     yield Line(line, name, rows)
 
 
@@ -156,66 +162,81 @@ def fits(rows: Sequence[Op], runs: Sequence[Run]) -> bool:
         return False
 
 
-def last_row(trace: Trace, line: int) -> Op | None:
-    """The last row of a line, where all its runs end with the same shape."""
-    rows = [op for op in trace.ops if op.line == line]
-    last = rows[-1] if rows else None
-    ends = {op.shape for op in rows if last and op.op == last.op}
-    return last if last and len(ends) == 1 and len(last.shape) > 1 else None
+def value_row(source: str, ops: Sequence[Op]) -> Op | None:
+    """The row that is the value of a line's one statement, of all rows of the line; None where that
+    is not certain, or where the line ran several times with different shapes."""
+    try:
+        body = tree_of(source.strip()).body
+    except (SyntaxError, ValueError):  # a part of a longer statement
+        return None
+    match body:
+        case [
+            ast.Assign(targets=[ast.Name() | ast.Attribute()], value=value)
+            | ast.Return(value=ast.expr() as value)
+        ] if ops:
+            shapes = {op.shape for op in ops if op.op == ops[-1].op}
+            sure = _makes(value, ops[-1]) and ops[-1].shape and len(shapes) == 1
+            return ops[-1] if sure else None
+    return None
 
 
-def _makes(value: ast.expr, row: Op, layers: set[str]) -> bool:
+def _makes(value: ast.expr, row: Op) -> bool:
     """Whether the outermost operation of the expression is that of the row."""
     match value:
         case ast.BinOp(op=symbol):
             return SYMBOLS.get(type(symbol)) == row.op
         case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
-            return name in layers and row.op in ("linear", "embedding", "layer_norm", "rms_norm")
+            return row.module.rpartition(".")[2] == name and row.op in LAYERS
         case ast.Call(func=ast.Attribute(attr=name)):
             return name == row.op
-        case ast.Subscript():
-            return row.op == "getitem"
+        case ast.Subscript():  # what another one inside of it reads may be the only tensor
+            inner = sum(isinstance(node, ast.Subscript) for node in ast.walk(value)) > 1
+            return row.op == "getitem" and not inner
     return False
-
-
-@lru_cache(maxsize=256)
-def _layers(text: str) -> set[str]:
-    """Attributes that every class of the file sets to a layer of PyTorch's, such as nn.Linear."""
-    found: dict[str, set[bool]] = {}
-    for node in ast.walk(tree_of(text)):
-        match node:
-            case ast.Assign(targets=[ast.Attribute(attr=name)], value=value):
-                layer = isinstance(value, ast.Call) and ast.unparse(value.func).startswith("nn.")
-                found.setdefault(name, set()).add(layer)
-    return {name for name, kinds in found.items() if kinds == {True}}
 
 
 # ---------------------------------------------------------------- judging
 
 
 def judge_axes(typed: str, rows: Sequence[Op], runs: Sequence[Run]) -> Judged:
-    """Compare names with the shapes in all runs, numbers with that in the first one."""
-    axes = AXIS.findall(TIMES.sub(" ", typed))
+    """Compare names with the shapes in all runs, numbers with that in the first one. A number in an
+    expression may stand for what has that size in the first one."""
+    first = runs[0].sizes
+    text = SIZE_OF.sub("", typed.strip())
+    axes = AXIS.findall(TIMES.sub(" ", text) if "x" not in map(str.lower, first) else text)
     if not axes:
         raise Refused(f'"{typed}" names no axis', f"type {EXPECTED}")
-    if all(axis.isdecimal() for axis in axes):
-        rows, runs = rows[:1], runs[:1]
-    found = [tuple(_size(axis, sizes) for axis in axes) for _, sizes in runs]
-    shapes, answer = [row.shape for row in rows], " ".join(axes)
-    if found == shapes:
-        return Judged("right", answer, "")
-    if list(map(sorted, found)) == list(map(sorted, shapes)):
-        return Judged("partly", answer, "the sizes are right, their order is not")
-    return Judged("wrong", answer, _difference(axes, found[0], rows[0]))
+    answer, found = " ".join(axes), [_size(axis, first) for axis in axes]
+    meant = [[_meanings(axis, first, run.sizes) for axis in axes] for run in runs]
+
+    def fits(order: Sequence[int]) -> bool:
+        return all(
+            row.shape[n] in sizes or (number and not WORD.search(axis))
+            for number, (row, known) in enumerate(zip(rows, meant, strict=True))
+            for axis, sizes, n in zip(axes, known, order, strict=True)
+        )
+
+    if sorted(found) == sorted(rows[0].shape):
+        places = range(len(axes))
+        if fits(places):
+            return Judged("right", answer, "")
+        if any(map(fits, permutations(places))):
+            return Judged("partly", answer, "the sizes are right, their order is not")
+    return Judged("wrong", answer, _difference(axes, found, rows[0]))
 
 
-def judge_shape(typed: str, axes: Sequence[str], shape: Sequence[int], sizes: Sizes) -> Judged:
-    """The same of one tensor, at the sizes of one run."""
-    row = Op(
-        index=0, op="", line=0, file="", source="", shape=tuple(shape), axes=tuple(axes),
-        dtype="", stride=(), view=False,
-    )  # fmt: skip
-    return judge_axes(typed, [row], [Run(Trace(), sizes)])
+def _meanings(axis: str, first: Sizes, sizes: Sizes) -> set[int]:
+    """What an axis may be at these sizes: each number in it stands for itself, or for a name, for a
+    product of two or for a multiple of such, which is as large at the first sizes."""
+    parts = NUMBER.split(axis)
+    pairs = [(size, sizes.get(name, size)) for name, size in first.items() if size > 0]
+    both = combinations_with_replacement(pairs, 2)
+    factors = [(1, 1), *pairs, *((a * c, b * d) for (a, b), (c, d) in both)]
+    choices: list[list[str]] = [[part] for part in parts]
+    for place in range(1, len(parts), 2) if len(parts) <= MOST else ():
+        number = int(parts[place])
+        choices[place] = [str(number // a * b) for a, b in factors if number % a == 0]
+    return {_size("".join(one), sizes) for one in product(*choices)}
 
 
 def _difference(axes: Sequence[str], sizes: Sequence[int], row: Op) -> str:
@@ -230,13 +251,14 @@ def _difference(axes: Sequence[str], sizes: Sequence[int], row: Op) -> str:
 
 
 def _size(axis: str, sizes: Sizes) -> int:
-    name = axis.rstrip("'")
+    """The size of an axis; a name may be typed in either case where only one is meant."""
+    lower = [name.lower() for name in sizes]
+    known = {name.lower(): name for name in sizes if lower.count(name.lower()) == 1}
+    known |= {name: name for name in sizes}
+    names = WORD.sub(lambda m: known.get(m[0]) or known.get(m[0].lower(), m[0]), axis)
     try:
-        return measure(name, sizes)
+        return measure(names.replace("'", ""), sizes)
     except UnknownSize:
-        lower = {symbol.lower(): n for symbol, n in sizes.items()}
-        if name.lower() in lower and list(map(str.lower, sizes)).count(name.lower()) == 1:
-            return lower[name.lower()]
         raise Refused(f'"{axis}" is no size here', f"there are {', '.join(sizes)}") from None
 
 
