@@ -23,6 +23,7 @@ from attnlab.catalogue.validate import (
 )
 from attnlab.checks.base import load_checks, parts_of
 from attnlab.records import Challenge, Code, Limits, Verdict
+from attnlab.sizes import constructor_arguments
 from attnlab.target.challenge_job import challenge_job
 from attnlab.verdict import make_verdict
 from attnlab.worker.client import Worker
@@ -162,3 +163,32 @@ def test_no_two_axes_of_an_example_have_one_size():
         if challenge.contract and challenge.name != "crash-at-out-proj":
             sizes = {k: n for k, n in challenge.contract.sizes.items() if k not in ("Sk", "T")}
             assert len({*sizes.values()}) == len(sizes), (challenge.slug, sizes)
+
+
+def right_caches():
+    """The right files of challenges about a cache, each once."""
+    made = {c.solution: c for c in CATALOGUE.challenges if c.contract.cache}
+    for c in (c for c in made.values() if c.base.startswith("cache/")):
+        for path in (c.solution, *c.alternatives):
+            yield pytest.param(c, path, id=f"{c.base}-{Path(path).stem}")
+
+
+@pytest.mark.parametrize(("challenge", "path"), list(right_caches()))
+def test_a_right_cache_goes_on_in_ordinary_grad_mode(challenge, path):
+    """Somebody's own test of it need not know of no_grad."""
+    torch, cache = pytest.importorskip("torch"), challenge.contract.cache
+    code = challenge_job(challenge, Path(path), stages=()).candidate
+    space = {"__name__": __name__}
+    exec(compile(code.text, str(path), "exec"), space)
+    sizes = challenge.contract.sizes
+    module = space[code.name](**constructor_arguments(challenge.contract.init, sizes)).eval()
+    kept = {} if cache.form == "inner" else {cache.argument: None}
+    if cache.new:
+        kept[cache.argument] = getattr(module, cache.new)(sizes["B"], sizes["S"])
+    elif cache.reset:
+        getattr(module, cache.reset)()
+    for token in torch.randn(sizes["B"], sizes["S"], sizes["D"]).split(1, dim=1):
+        out = module(token, **kept)
+        if cache.form == "returned":
+            out, kept[cache.argument] = out
+    assert out.requires_grad

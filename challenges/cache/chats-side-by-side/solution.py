@@ -34,8 +34,8 @@ class MultiQueryAttention(nn.Module):
         self.to_out = nn.Linear(dim, dim)
 
     def new_cache(self, batch: int, length: int) -> Room:
-        keys, values = self.to_kv.weight.new_zeros(2, batch, length, self.head_dim)
-        return Room(keys, values)
+        shape = batch, length, self.head_dim
+        return Room(*(self.to_kv.weight.new_zeros(shape) for _ in range(2)))
 
     def where(self, keep: Tensor | None, past: int, steps: int) -> Tensor:
         """The places of the new tokens, (B, S) or (S,)."""
