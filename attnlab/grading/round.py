@@ -1,13 +1,13 @@
 """One set of sizes: which checks are worth a call there, and what comes of each."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from functools import lru_cache, partial
 
 from attnlab.candidate.host import Died, Raised
 from attnlab.candidate.session import HUNG
 from attnlab.checks.base import Failure, Part, Steps, Tier, run_steps
-from attnlab.probe.answers import CannotTell, Inputs, Skip
+from attnlab.probe.answers import CannotTell, Inputs, Skip, Tensor
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.probe import Probe
 from attnlab.records import CheckResult, Outcome
@@ -16,6 +16,7 @@ from attnlab.verdict import UNSEEN
 
 LATE = "the time was up before its turn"
 SHAPE = "output-shape"
+FINITE = "finite"
 VALUES = "matches-reference"
 REPEATS = "deterministic-eval"
 IN_FORWARD = "Look at the last operations of the trace before the crash."
@@ -23,6 +24,7 @@ IN_INIT = "Build it by itself at these sizes: the constructor must take what the
 PLAIN_TENSOR = "Let forward return the output alone: one dense tensor on the CPU."
 SHAPES = "Print the shapes of this call step by step: squeeze() drops every axis of size 1."
 OUT_OF_PLACE = "Make a new tensor where += or a method that ends in _ changes one in place."
+SPOILED = "spoiled"  # by an output that is not finite
 ODD = "odd"  # the reason of a failure by an output that is no tensor of the right shape
 IN_PLACE = ("in-place operation", "inplace operation")  # how autograd says what it cannot follow
 ENDS = "A call ends in time"
@@ -38,6 +40,7 @@ SPECIAL = ("positional_calls", "strided_calls", "cast_calls", "cast_gradients", 
 # softmax of integers, is the file's own mistake.
 NO_KERNEL = "does not support backward on CPU"
 Known = dict[str, CheckResult]  # results by part
+Given = Iterable[tuple[Tensor, Inputs]]
 Doing = Callable[[], Failure | None]
 
 
@@ -90,7 +93,7 @@ class Round:
         self.until = probe.context.until
         self.ready = False
         self.sure = False  # values are known, right or wrong
-        self.shape: Part | None = None  # the part that looks at the shape of outputs
+        self.basic: dict[str, Part | None] = {}  # by the reason of a failure, whose it is
 
     def make(self, parts: list[Part]) -> None:
         values = next((c for c in parts if c.id == VALUES), None)
@@ -99,7 +102,8 @@ class Round:
         known = self._together(worth) if self.sure and not self.state.over else {}
         if early is not None:
             known[VALUES] = early
-        self.shape = next((p for p in parts if p.id == SHAPE), None)
+        for reason, name in ((ODD, SHAPE), (SPOILED, FINITE)):
+            self.basic[reason] = next((p for p in parts if p.id == name), None)
         for part in worth:
             if not self.state.open(part):  # the early look ended in it
                 continue
@@ -116,11 +120,15 @@ class Round:
         return (part, result) if result.outcome == "failed" and not result.reason else None
 
     def _put(self, part: Part, result: CheckResult) -> None:
-        if result.reason == ODD and self.shape and Tier.SHAPE < part.tier <= Tier.VALUES:
-            # Whichever part met it: it is the shape of an output that is wrong at these sizes.
-            first, sizes = self.shape, result.sizes
-            self._put(first, replace(_odd_output(first, result.message), sizes=sizes))
-            result = unseen(part, f"not looked at, because {SHAPE} failed")
+        first = self.basic.get(result.reason)
+        if first and first.tier < part.tier and (first.id == FINITE or part.tier <= Tier.VALUES):
+            # Whichever part met it: the output itself is wrong at these sizes.
+            if self.state.outcome(first.id) != "failed":
+                said = replace(result_of(first, "failed", result.message), sizes=result.sizes)
+                self._put(
+                    first, said if first.id == FINITE else replace(said, advice=result.advice)
+                )
+            result = unseen(part, f"not looked at, because {first.check} failed")
         self.state.put(part, result, self.number)
         if self.until != "end" and result.outcome == "failed" and not self.state.over:
             self.state.over = (
@@ -203,7 +211,8 @@ class Round:
         outputs = iter(self.probe.calls(asked) if asked else ())
         for part, steps in (pair for pair in pairs if pair[0].id in wanted):
             mine = [next(outputs) for _ in wanted[part.id]]
-            known[part.id] = self._verdict(part, partial(run_steps, steps, self.probe, mine))
+            given = zip(mine, wanted[part.id], strict=True)
+            known[part.id] = self._verdict(part, partial(run_steps, steps, self.probe, mine), given)
         return known
 
     def _result(self, part: Part, known: CheckResult | None) -> CheckResult:
@@ -222,11 +231,15 @@ class Round:
         except Died as death:
             return self._death_result(part, death)
 
-    def _verdict(self, part: Part, doing: Doing) -> CheckResult:
+    def _verdict(self, part: Part, doing: Doing, given: Given = ()) -> CheckResult:
+        """`given` is what the part asked for before, outputs and inputs."""
         if not self.ready:
             self.probe.equip()
             self.ready = True
         self.probe.back()  # the check before may have looked at other sizes
+        self.probe.context.spoiled = ""
+        for out, inputs in given:
+            self.probe.note_spoiled(out, inputs)
         return _verdict(part, self.probe, doing)
 
     def _crash_result(self, part: Part, error: Raised) -> CheckResult:
@@ -287,10 +300,13 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
         return replace(result_of(part, "error", message), reason="internal")
     if failure is None:
         return result_of(part, "passed", "")
+    told = part.tier <= Tier.FINITE or "NaN" in failure.message
+    spoiled = "" if told else probe.context.spoiled
     return replace(
-        result_of(part, "failed", failure.message),
+        result_of(part, "failed", spoiled or failure.message),
         advice=failure.advice or part.advice,
         sizes=failure.sizes or probe.latest.sizes,
+        reason=SPOILED if spoiled else "",
     )
 
 

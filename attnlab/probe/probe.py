@@ -89,6 +89,7 @@ class GradingContext:
     pace: float | None = None  # seconds for a pair of positions in a head, once it is known
     wrote: tuple[str, Sizes] | None = None  # the argument that a call wrote into, at which sizes
     times: CallTimes = field(default_factory=CallTimes)
+    spoiled: str = ""  # what a call of this check gave that is not finite, for finite inputs
     too_slow: bool = False  # whether the time was up though every call ended
 
     def __post_init__(self) -> None:
@@ -590,6 +591,17 @@ class Probe:
         if tuple(out.shape) != shape:
             raise UnexpectedOutput(
                 f"forward returned shape {tuple(out.shape)} this time, expected {shape}"
+            )
+        self.note_spoiled(out, inputs)
+
+    def note_spoiled(self, out: Tensor, inputs: Inputs) -> None:
+        """Remember an output that is not finite: it differs from all that it is compared with."""
+        bad, given = ~out.isfinite(), [t for t in inputs.values() if t is not None and t.numel()]
+        if self.dtype == "float32" and bad.any() and all(t.isfinite().all() for t in given):
+            top = max(t.double().abs().max().item() for t in given)
+            self.context.spoiled = (
+                f"{int(bad.sum())} of {out.numel()} output values are NaN or infinite, the first "
+                f"at {bad.nonzero()[0].tolist()}, for inputs of up to {top:.3g} in size"
             )
 
     def _shape(self, inputs: Inputs) -> tuple[int, ...]:

@@ -230,6 +230,7 @@ class Backward:
     """One backward pass from the sum of the output times a fixed random cotangent."""
 
     parameters: tuple[ParameterGradient, ...] = ()
+    inputs: tuple[ParameterGradient, ...] = ()  # those of floating-point numbers
     origin: int | None = None  # the row whose output first got a gradient that is not finite
     message: str = ""  # what that was, or why there are no gradients
 

@@ -31,14 +31,15 @@ def show_backward(backward: Backward, ops: Sequence[Op], screen: Screen) -> None
         names = ", ".join(p.name for p in unused)
         says = f"{plural(len(unused), 'parameter')} got no gradient: {names}"
         screen.hang((f"{marks.warn} ", "warn"), says)
-    used = [p for p in backward.parameters if p.norm is not None]
-    if used:
-        _show_norms(used, screen)
+    for what, several in (("parameter", backward.parameters), ("input", backward.inputs)):
+        used = [p for p in several if p.norm is not None]
+        if used:
+            _show_norms(used, what, screen)
 
 
-def _show_norms(used: Sequence[ParameterGradient], screen: Screen) -> None:
+def _show_norms(used: Sequence[ParameterGradient], what: str, screen: Screen) -> None:
     shown = _select_rows(used)
-    table = bare_table("", "norm", "shape", "parameter", right={"norm"})
+    table = bare_table("", "norm", "shape", what, right={"norm"})
     room = max(12, screen.width - 32)
     for parameter in shown:
         table.add_row(

@@ -25,10 +25,10 @@ TEXT = f"from attnlab.references.attention import {UNIT}\n"
 VALUES = "matches-reference"
 
 
-def graded(monkeypatch, *checks, until="end", contract=CONTRACT, host=None):
+def graded(monkeypatch, *checks, until="end", contract=CONTRACT, host=None, text=TEXT):
     monkeypatch.setattr(runner, "load_checks", lambda: checks)
     host = host or LocalHost()
-    host.ask("load", file="m.py", text=TEXT, path="", own=None)
+    host.ask("load", file="m.py", text=text, path="", own=None)
     context = GradingContext(
         contract, UNIT, host, lambda: host, Dice(0), UnitReference(UNIT), until=until
     )  # fmt: skip
@@ -134,6 +134,23 @@ def test_the_most_basic_reasons_are_looked_at_before_the_others(monkeypatch):
     found = graded(monkeypatch, *basic, *later, values, until="reason")
     assert called == ["a", "b", "c"]
     assert (found["c"].outcome, found["d"].outcome) == ("failed", "skipped")
+
+
+@pytest.mark.parametrize("until", ["reason", "end"])
+def test_an_output_that_is_not_finite_is_told_before_any_relation(monkeypatch, until):
+    """NaN and infinity differ from everything: a mask was blamed, and with --all the numbers."""
+
+    def leaks(probe):
+        probe.call(probe.draw(scale=300.0))
+        return Failure(message="key 2 was masked, and changed the output")
+
+    finite = check("finite", lambda _: None, Tier.FINITE)
+    text = f"{TEXT}\nclass {UNIT}({UNIT}):\n    def forward(self, x):\n        return x.exp()\n"
+    masks = check("masks", leaks, Tier.MASKS)
+    found = graded(monkeypatch, finite, masks, until=until, text=text)
+    assert (next(iter(found)), found["finite"].outcome) == ("finite", "failed")
+    assert "changed" not in found["masks"].message
+    assert "output values are NaN or infinite, the first at" in found["finite"].message
 
 
 def test_a_verdict_alone_needs_no_reason(monkeypatch):

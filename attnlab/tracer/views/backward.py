@@ -87,6 +87,7 @@ class BackwardPass:
     parameters: tuple[ParameterGradient, ...]
     frozen: frozenset[str]
     ends: frozenset[int]  # rows that made an output of the module
+    inputs: tuple[ParameterGradient, ...] = ()
     problem: str = ""
 
 
@@ -104,7 +105,7 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
         raw = later if len(later.ops) == len(rows) else raw
     if done.problem or len(rows) != len(raw.ops):
         why = done.problem or "the run with gradients took another path than the one shown"
-        told = Backward(parameters=done.parameters, message=why)
+        told = Backward(parameters=done.parameters, inputs=done.inputs, message=why)
         ended = done.problem and (done.ends or done.recorder.failure)
         raised = [raised_finding(done, rows, raw.ops)] if ended else []
         return replace(raw, backward=told, findings=(*raw.findings, *raised))
@@ -117,7 +118,10 @@ def add_gradients(traced: TracedCall, raw: RawTrace) -> RawTrace:
         raw,
         ops=ops,
         backward=Backward(
-            parameters=done.parameters, origin=origin, message=broken or _without_gradient(done)
+            parameters=done.parameters,
+            inputs=done.inputs,
+            origin=origin,
+            message=broken or _without_gradient(done),
         ),
         findings=(*raw.findings, *found),
     )
@@ -142,21 +146,27 @@ def run_backward(traced: TracedCall) -> BackwardPass:
     named = dict(traced.root.named_parameters()) if traced.root is not None else {}
     learnt = {n: p for n, p in named.items() if p.requires_grad}
     torch.manual_seed(traced.seed)
-    problem, found, ends = "", {}, []
+    floats = {
+        n: t for (n, _), t in zip(given, leaves, strict=True) if t is not None and t.requires_grad
+    }
+    problem, found, ends = "", dict[int, Tensor | None](), []
     with torch.enable_grad():
         try:
             with recorder:
                 out = traced.call(given)
             ends = [t for t in tensors_in(out) if t.requires_grad]
-            wanted = [*learnt.values(), *(t for t in leaves if t is not None and t.requires_grad)]
-            found = dict(zip(learnt, compute_gradients(ends, wanted), strict=False)) if ends else {}
+            wanted = [*learnt.values(), *floats.values()]
+            found = dict(
+                zip(map(id, wanted), compute_gradients(ends, wanted) if ends else (), strict=False)
+            )
         except Exception as error:
             problem = f"there are no gradients: {type(error).__name__}: {first_line(error)}"
     if not ends and not problem:
         problem = "there are no gradients: no output of the module depends on what has one"
     return BackwardPass(
         recorder=recorder,
-        parameters=tuple(_parameter(n, p, found.get(n)) for n, p in named.items()),
+        parameters=tuple(_parameter(n, p, found.get(id(p))) for n, p in named.items()),
+        inputs=tuple(_parameter(n, t, found.get(id(t))) for n, t in floats.items()),
         frozen=frozenset(named.keys() - learnt.keys()),
         ends=frozenset(recorder.last[id(t)] for t in ends if id(t) in recorder.last),
         problem=problem,

@@ -34,15 +34,16 @@ def norms(trace):
 # ---------------------------------------------------------------- norms
 
 
-def test_every_row_and_parameter_has_the_norm_of_its_gradient():
-    """Against autograd itself, with the same cotangent."""
-    net = Net(lambda net, x: net.q(net.p(x).tanh()))
+def test_every_row_parameter_and_input_has_the_norm_of_its_gradient():
+    """Against autograd itself, with the same cotangent: a module may have no parameters."""
+    net, x = Net(lambda net, x: net.q(net.p(x).tanh())), X.clone().requires_grad_()
     trace = capture_of(net, X, backward=True)
-    out = net(X)
+    out = net(x)
     seed = torch.randn(out.shape, generator=torch.Generator().manual_seed(0x5EED))
-    wanted = torch.autograd.grad(out, list(net.parameters()), seed)
+    *wanted, of_input = torch.autograd.grad(out, [*net.parameters(), x], seed)
     expected = [float(g.norm()) for g in wanted]
     assert [p.norm for p in trace.backward.parameters] == pytest.approx(expected)
+    assert [p.norm for p in trace.backward.inputs] == pytest.approx([float(of_input.norm())])
     assert [op.op for op in trace.ops] == ["linear", "tanh", "linear"]
     assert trace.ops[2].grad == pytest.approx(float(seed.norm()))
     assert all(op.grad > 0 for op in trace.ops)
