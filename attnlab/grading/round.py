@@ -28,7 +28,6 @@ SPOILED = "spoiled"  # by an output that is not finite
 ODD = "odd"  # the reason of a failure by an output that is no tensor of the right shape
 IN_PLACE = ("in-place operation", "inplace operation")  # how autograd says what it cannot follow
 ENDS = "A call ends in time"
-RETURNS = "A call returns an output"
 WRITTEN = "Every part of the module is written"
 HANGS = "Look for a loop that never ends, or that takes too long at these sizes."
 BASIC = 3  # checks that are enough to see most leaks and layouts that mix
@@ -312,24 +311,22 @@ def _verdict(part: Part, probe: Probe, doing: Doing) -> CheckResult:
 
 def _crashed(part: Part, error: Raised, sizes: Sizes) -> CheckResult:
     building = error.verb == "build"
-    own = error.verb in SPECIAL
     outcome: Outcome = "failed"
-    title = part.title if own or building else RETURNS
     message = f"{'building the module' if building else 'the call'} raised {error}"
-    reason, advice = "memory" if error.memory else "crashed", part.advice if own else IN_FORWARD
+    reason, advice = "memory" if error.memory else "crashed", IN_FORWARD
+    advice = part.advice if error.verb in SPECIAL else advice
     advice = OUT_OF_PLACE if any(text in error.message for text in IN_PLACE) else advice
     if error.error == HUNG:  # what was running when the time was up
         message = f"still running when the time was up: {error.source or 'the module'}"
-        title, reason, advice = ENDS, "timeout", HANGS
+        reason, advice = "timeout", HANGS
     elif error.error == "NotImplementedError" and NO_KERNEL in error.message:
         outcome, message = "error", f"PyTorch cannot do this on this machine: {error.message}"
-        title = part.check_title
         reason, advice = "no-kernel", ""
     elif building:
         advice = IN_INIT
     return replace(
         result_of(part, outcome, message),
-        title=title,
+        title=ENDS if error.error == HUNG else result_of(part, outcome, message).title,
         file=error.file,
         line=error.line,
         sizes=sizes,

@@ -47,6 +47,9 @@ class Probe:
     def calls(self, several, train: bool = False):
         return [self.call(given) for given in several]
 
+    def with_mask(self, mask):
+        return f" ({mask} mask)"
+
     def choose_ways(self, ways):
         return list(ways)
 
