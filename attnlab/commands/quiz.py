@@ -124,8 +124,10 @@ def _draw(
     from attnlab.questions.base import draw_about, find_kind, kind_names
 
     names = [kind] if kind else [name for name in kind_names() if name not in LONG]
+    all_kinds = [find_kind(name) for name in names]
+    fitting = [each for each in all_kinds if about in ("", *each.categories)] or all_kinds
     for seed in itertools.count(first):
-        drawn = find_kind(names[seed % len(names)])
+        drawn = fitting[seed % len(fitting)]
         parts = draw_about(about, drawn, seed, catalogue(ctx), runner, lately)
         lately.append(parts[0].base)
         yield parts

@@ -21,6 +21,7 @@ from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
 from attnlab import __version__
+from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.catalogue.load import Catalogue
 from attnlab.errors import Broken, Refused
 from attnlab.questions.material import Material
@@ -113,6 +114,7 @@ class Kind:
     text: str  # all of it
     material: str  # what of the catalogue a question is made of; "" of none
     draw: Callable[[Any, random.Random, Runner], Sequence[Part] | None]  # None: it does not fit
+    categories: frozenset[str]  # what it can be asked about
 
 
 def kind_names() -> list[str]:
@@ -137,7 +139,9 @@ def find_kind(name: str) -> Kind:
     module = importlib.import_module(f"attnlab.questions.kinds.{name}")
     text = (module.__doc__ or "").strip()
     title = text.partition("\n")[0].rstrip(".")
-    return Kind(id=name, title=title, text=text, material=module.MATERIAL, draw=module.draw)
+    entries = module.entries() if hasattr(module, "entries") else ()
+    named = {entry["category"] for entry in entries} or {*getattr(module, "ABOUT", CATEGORIES)}
+    return Kind(name, title, text, module.MATERIAL, module.draw, frozenset(named))
 
 
 def draw_parts(kind: Kind, seed: int, catalogue: Catalogue, runner: Runner) -> list[Part]:
@@ -172,21 +176,21 @@ def draw_about(
 ) -> list[Part]:
     """The first question from this seed on that is about such bugs; any where none is named. Code
     of what was asked about `lately` waits for a while. Raises `Refused` where there is none."""
-    material, seen = Material(catalogue), set[str]()
+    known = {*kind.categories, UNSAID[-1], ""}
+    material = Material(catalogue)
     unsaid = category in (*UNSAID, kind.id)  # only the question says so, not what it is made of
-    for number in range(seed, seed + (SEARCHED if category else WAITS + 1)):
+    last = SEARCHED if category else WAITS + 1
+    for number in range(seed, seed + last) if category in known else ():
         piece = material.draw(kind.material, random.Random(f"{kind.id} {number}"))
         if getattr(piece, "base", "") in lately and number < seed + WAITS:
             continue
         first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not
-        seen.add(first)
         if first == category or not category or unsaid:
             parts = draw_parts(kind, number, catalogue, runner)
-            seen |= {part.category for part in parts}
             if not category or (parts[0].category or UNSAID[-1]) == category:
                 return parts
-    seen -= {category, ""}
-    hint = did_you_mean(category, seen) or f"there are {', '.join(sorted(seen))}"
+    hint = did_you_mean(category, kind.categories)
+    hint = hint or f"it can be asked about {', '.join(sorted(kind.categories))}"
     raise Refused(f"--about {category}: {kind.id} asks nothing about that", hint, "--about")
 
 

@@ -120,8 +120,9 @@ def test_no_choice_stands_twice_in_the_reasons():
     ("typed", "number"),
     [
         ("12.6M", 12.6e6), ("1.5e9", 1.5e9), ("2 GiB", 2**31), ("4*768**2", 4 * 768**2),
-        ("4*768^2", 4 * 768**2), ("1,234", 1234), ("3 million", 3e6), ("2GB", 2e9),
+        ("4*768^2", 4 * 768**2), ("1,234", 1234), ("1,234*2", 2468), ("2GB", 2e9),
         ("sqrt(512)", 512**0.5), ("2*pi", 6.283185), ("10 kB", 1e4), ("-3", -3),
+        ("3 million", 3e6),
     ],
 )  # fmt: skip
 def test_numbers_are_read_as_people_write_them(typed, number):
@@ -129,19 +130,33 @@ def test_numbers_are_read_as_people_write_them(typed, number):
 
 
 @pytest.mark.parametrize(
-    "typed", ["abc", "9**9**9**9", "1e400", "inf", "()", "x" * 1000, "__import__('os')", "1" * 90]
-)
+    "typed",
+    [
+        "abc", "9**9**9**9", "1e400", "inf", "()", "x" * 1000, "__import__('os')", "1" * 90, "2,4",
+        "1.234,5", "1,23,456", "12,6M",
+    ],
+)  # fmt: skip
 def test_nonsense_is_no_number(typed):
     """One line that says what can be typed; nothing is run."""
     with pytest.raises(Refused, match="number"):
         numbers.read_number(typed)
 
 
+@pytest.mark.parametrize("entry", numbers.entries(), ids=lambda entry: entry["id"])
+def test_a_usual_mistake_is_never_right_within_the_tolerance(entry, monkeypatch):
+    """A template is drawn at sizes that tell its mistakes apart, and there are such sizes."""
+    monkeypatch.setattr(numbers, "entries", lambda: [entry])
+    drawn = [numbers.draw(None, random.Random(seed), None) for seed in range(40)]
+    values = {part.right for parts in drawn if parts for part in parts}
+    assert len(values) > 1
+    assert entry["wrong"]
+
+
 def test_the_numbers_are_those_that_torch_counts():
     """The formulas of parameters against modules that have them."""
     from torch import nn
 
-    by_id = {entry["id"]: entry["value"] for entry in numbers.templates()}
+    by_id = {entry["id"]: entry["value"] for entry in numbers.entries()}
     attention = nn.MultiheadAttention(24, 3)
     block = nn.TransformerEncoderLayer(24, 3, dim_feedforward=96)
 

@@ -12,15 +12,17 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
+from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.mutation_testing.operators.base import category_of, mutants
 from attnlab.questions.base import Part, Runner, about, choice
 from attnlab.questions.effects import EFFECTS, Effect, effect_of, measure
 from attnlab.questions.material import Patched, excerpt
 
 MATERIAL = "patched"
+ABOUT = (*CATEGORIES, "decoy")  # what it can be asked about
 LONGEST = 10  # lines of a change
 MUTATED = 0.15  # share of the right files into which a generated bug is put
-PROMPT = "What is the worst that comes of it?"
+PROMPT = "What is the worst that comes of it, in any call that the code allows?"
 
 
 def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:

@@ -16,6 +16,7 @@ from attnlab.questions.walk import texts, walk
 from attnlab.records.walk import WalkStep
 
 MATERIAL = "piece"
+ABOUT = ("shapes",)  # what it can be asked about
 FEWEST, MOST = 4, 6  # lines that are walked through
 STAGES = (
     {"projection", "split", "heads in front", "merge", "rotate", "scale"},

@@ -21,7 +21,9 @@ from attnlab.questions.base import Judged, Part, Runner, asked
 
 MATERIAL = ""
 FILE = Path(__file__).parents[1] / "numbers.toml"
-CLOSE, LONGEST = 0.05, 80  # of an answer: its share that it may be off, its characters
+# Of an answer: its share that it may be off, or that is rounding; its characters.
+CLOSE, EXACT, LONGEST = 0.05, 0.001, 80
+GROUPED = re.compile(r"(?<![\d.,])\d{1,3}(?:,\d{3})+(?![\d,])")  # 12,600
 FACTORS = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9, "t": 1e12, "p": 1e15, "e": 1e18}
 SHOWN = list(FACTORS.items())
 FACTORS |= {f"{p}i": 1024.0**n for n, p in enumerate("kmgt", 1)} | {"b": 1e9}
@@ -36,18 +38,20 @@ UNIT = re.compile(r"^(.*?(?:[\d.)]|pi))\s*([kmgtpe]i?|b)?(?:b|flops?|bytes?)?$")
 
 
 @cache
-def templates() -> list[dict[str, Any]]:
+def entries() -> list[dict[str, Any]]:
     import tomllib
 
     found: list[dict[str, Any]] = tomllib.loads(FILE.read_text("utf-8"))["numbers"]
     return found
 
 
-def draw(piece: object, dice: random.Random, runner: Runner) -> Sequence[Part]:  # noqa: ARG001
-    template = dice.choice(templates())
+def draw(piece: object, dice: random.Random, runner: Runner) -> Sequence[Part] | None:  # noqa: ARG001
+    template = dice.choice(entries())
     sizes = {name: dice.choice(values) for name, values in template["sizes"].items()}
     sizes |= {name: evaluate(text, sizes) for name, text in template.get("derived", {}).items()}
     value = float(evaluate(template["value"], sizes))
+    if any(is_close(evaluate(text, sizes), value) for text in template.get("wrong", ())):
+        return None
     return [
         Part(
             question=asked(template["prompt"].format(**sizes), "a number"),
@@ -65,11 +69,16 @@ def evaluate(text: str, sizes: Mapping[str, Any]) -> Any:
     return eval(text, {**vars(math), **sizes})  # noqa: S307
 
 
+def is_close(number: float, value: float) -> bool:
+    return abs(number - value) <= CLOSE * abs(value)
+
+
 def judge_number(typed: str, value: float) -> Judged:
     number = read_number(typed)
     shown = format_value(number)
-    if abs(number - value) <= CLOSE * abs(value):
-        return Judged("right", shown, "")
+    if is_close(number, value):
+        exact = math.isclose(number, value, rel_tol=EXACT)
+        return Judged("right", shown, "" if exact else f"within {CLOSE:.0%}")
     ratio = number / value
     message = f"{shown} is {ratio:.3g} times the right number" if 1e-6 < ratio < 1e6 else ""
     return Judged("wrong", shown, message or f"{shown} is far from it")
@@ -77,7 +86,10 @@ def judge_number(typed: str, value: float) -> Judged:
 
 def read_number(typed: str) -> float:
     """The number that was typed; raises `Refused` where it is none."""
-    text = typed.lower().replace(",", "").replace("_", "").replace("^", "**").replace("≈", "")
+    text = GROUPED.sub(lambda found: found[0].replace(",", ""), typed)
+    if "," in text:
+        raise Refused(f'"{typed[:60]}" is no number', "a comma groups thousands: 2.4, or 12,600")
+    text = text.lower().replace("_", "").replace("^", "**").replace("≈", "")
     for word, letter in NAMED.items():
         text = text.replace(word, letter)
     found = UNIT.match(text.strip())

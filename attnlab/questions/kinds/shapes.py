@@ -24,6 +24,7 @@ from attnlab.records.trace import Op, Trace
 from attnlab.sizes import Sizes, UnknownSize, measure
 
 MATERIAL = "piece"
+ABOUT = ("shapes",)  # what it can be asked about
 EXPECTED = "the axes as names or numbers, such as B S D"
 SETS = (0, 1)  # of sizes: that which the question names, and another
 SYMBOLS = {

@@ -15,6 +15,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
+from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.catalogue.places import changed_spans
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
@@ -23,6 +24,7 @@ from attnlab.questions.kinds.effect import ask_effect, changed_lines
 from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree_of
 
 MATERIAL = "patched"
+ABOUT = (*CATEGORIES, "decoy", "clean")  # what it can be asked about
 FILE = Path(__file__).parents[1] / "spot.toml"  # which kinds a bug may be called
 CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
 FEWEST = 2  # kinds that a bug is surely none of
@@ -54,7 +56,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     if not one.is_right:
         parts += filter(None, [ask_category(one, dice)])
         found = effect_of(one, runner)
-        if found and found.worst:
+        # A crash of some calls alone depends on sizes, which are not shown.
+        if found and found.worst and not (found.worst == "crash" and found.passed):
             parts.append(replace(ask_effect(one, found, runner), why=found.message))
     code = shown.code(one.file) | {"log": promised(one)}
     return [about(part, code, material) for part in parts]

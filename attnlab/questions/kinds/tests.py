@@ -27,6 +27,7 @@ from attnlab.records import Challenge
 from attnlab.records.trial import SuiteCandidate, SuiteRequest, SuiteRun
 
 MATERIAL = "patched"
+ABOUT = ("tests",)  # what it can be asked about
 MUTANTS = 12  # generated bugs beside those of the catalogue
 GOOD, FAIR = 0.8, 0.4  # shares of bugs that are seen
 SECONDS, LARGEST = 60.0, 1 << 20
