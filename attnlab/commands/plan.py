@@ -24,8 +24,9 @@ def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json =
     """
     from attnlab.commands.review import due_now, unsolved
     from attnlab.commands.stats import answers
-    from attnlab.practice.answers import build_stats
-    from attnlab.practice.plan import build_plan, done_minutes
+    from attnlab.practice.answers import ROUND, build_stats
+    from attnlab.practice.interviews import all_interviews
+    from attnlab.practice.plan import MINUTES, Today, build_plan, worked_minutes
     from attnlab.records.practice import Event
     from attnlab.render.memory import PlanPage
 
@@ -38,8 +39,14 @@ def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json =
     answered, now = answers(ctx), date_of(time.time())
     today = [answer for answer in answered if date_of(answer.at) == now]
     due = bool(due_now(answered))
-    plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due, today)
-    done = done_minutes(today)
+    with progress() as store:
+        spans = [(i.started, i.started + i.elapsed(time.time())) for i in all_interviews(store)]
+    spans = [span for span in spans if date_of(span[0]) == now]
+    for answer in today:
+        unknown = 60 * MINUTES.get(answer.kind, MINUTES[""]) * (answer.kind != ROUND)
+        spans.append((answer.at - (answer.seconds or unknown), answer.at))
+    done = worked_minutes(spans)
+    plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due, Today(today, done))
     page = PlanPage(days=tuple(plan), answers=len(answered), today=len(today), done=done)
     return emit(page, json)
 

@@ -32,7 +32,9 @@ def command(ctx: typer.Context, minutes: Minutes = "10", json: Json = False) -> 
     answered = answers(ctx)
     due = due_now(answered)
     now = [replace(c, command=_command(ctx, c)) for c in ask_together(fill_minutes(due, limit))]
-    page = ReviewPage(now=tuple(now), due=len(due), answers=len(answered), clock=time.time())
+    page = ReviewPage(
+        now=tuple(now), due=len(due), answers=len(answered), clock=time.time(), limit=limit
+    )
     return emit(page, json)
 
 

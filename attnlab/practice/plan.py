@@ -6,7 +6,8 @@ It is made anew from the answers each time, so it adapts to them: what is solved
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
 
 from attnlab.catalogue.challenge_schema import CATEGORIES
 from attnlab.practice.answers import FIX
@@ -23,10 +24,20 @@ MINUTES = {
     "incident": 4.0,
     "tests": 10.0,
 }
-REVIEW, QUIZ, ROUND = 10.0, 10.0, 60.0  # minutes of a step
+REVIEW, ROUND = 10.0, MINUTES["round"]  # minutes of a step
 QUIZZES = ("shapes", "spot", "effect", "why", "numbers", "incident")
 COUNT = 5  # questions of a step
 GOOD = 0.75  # of the last answers right: such a category can wait
+
+
+class Today(NamedTuple):
+    """What was answered on a day, and how many minutes of practice it saw."""
+
+    answers: Sequence[Answer] = ()
+    minutes: float = 0.0
+
+
+NOTHING = Today()
 
 
 def build_plan(
@@ -35,46 +46,53 @@ def build_plan(
     days: int,
     hours: float,
     reviewed: bool,
-    today: Sequence[Answer] = (),
+    today: Today = NOTHING,
 ) -> list[PlanDay]:
     """The steps of each day. `reviewed`: there is something to review from the first day on;
-    `today`: what was answered on it, which is left out of its steps."""
+    `today`: what was done on it, which is left out of its steps."""
     left = _by_weakness(stats, unsolved)
     kinds = _weak_first(stats.kinds, QUIZZES)
     weak = [row.name for row in stats.categories if _rank(row) < 1 and row.name in CATEGORIES]
     found = []
     for day in range(days):
         last = day == days - 1  # its round is drawn as in the interview
-        done = Counter(answer.kind for answer in today if not day)
-        budget = hours * 60 - done_minutes(today) * (not day)
+        done = Counter(answer.kind for answer in today.answers if not day)
+        whole = hours * 60.0
+        budget = whole - today.minutes * (not day)
         about = weak[day] if day < len(weak) and not last else ""
-        steps = list(_frame(kinds[day % len(kinds)], about, budget, reviewed or day > 0, done))
+        kind, review = kinds[day % len(kinds)], reviewed or day > 0
+        steps = list(_frame(kind, about, whole, budget, review, done))
         budget -= sum(step.minutes for step in steps)
         fixes = list(_fixes(left, budget))
         found.append(PlanDay(number=day + 1, steps=tuple(_order(steps, fixes))))
     return found
 
 
-def done_minutes(today: Sequence[Answer]) -> float:
-    """The minutes of the steps that these answers are worth."""
-    done = Counter(answer.kind for answer in today)
-    quizzes = sum(done[kind] // COUNT for kind in QUIZZES)
-    return QUIZ * quizzes + MINUTES[FIX] * done[FIX] + ROUND * bool(done[PROGRAM])
+def worked_minutes(spans: Iterable[tuple[float, float]]) -> float:
+    """The minutes of spans from second to second, what lies in several of them once."""
+    total = end = 0.0
+    for first, last in sorted(spans):
+        total += max(0.0, last - max(first, end))
+        end = max(end, last)
+    return total / 60
 
 
 def _frame(
-    kind: str, about: str, budget: float, review: bool, done: Counter[str]
+    kind: str, about: str, whole: float, budget: float, review: bool, done: Counter[str]
 ) -> Iterator[PlanStep]:
-    """What every day has, as far as it fits and is not done."""
-    if review:
+    """What every day has, as far as it fits into what is left of it and is not done. Where a whole
+    day has room for a round, it is kept free for that."""
+    minutes = COUNT * MINUTES.get(kind, MINUTES[""])
+    rounds = whole >= ROUND + REVIEW * review + minutes and not done[PROGRAM]
+    if rounds := rounds and budget >= ROUND:
+        budget -= ROUND
+    if review and budget >= REVIEW:
+        budget -= REVIEW
         yield PlanStep(minutes=REVIEW, command="attnlab review", why="what is due")
-    read = budget >= QUIZ and all(done[kind] < COUNT for kind in QUIZZES)
-    if read:
+    if budget >= minutes and all(done[kind] < COUNT for kind in QUIZZES):
         command = f"attnlab quiz {kind} --count {COUNT}"
-        yield PlanStep(
-            minutes=QUIZ, command=command, why=f"{COUNT} questions, each under two minutes"
-        )
-    if budget >= ROUND + REVIEW * review + QUIZ * read and not done[PROGRAM]:
+        yield PlanStep(minutes=minutes, command=command, why=f"{COUNT} questions")
+    if rounds:
         flag = f" --about {about}" if about else ""
         why = "a program against the clock" + (f", half its bugs of {about}" if about else "")
         yield PlanStep(minutes=ROUND, command=f"attnlab interview start{flag}", why=why)

@@ -232,7 +232,7 @@ class CategoryStats:
         if len(self.earlier) < len(self.lately):
             return ""
         before = sum(self.earlier) / len(self.earlier)
-        if self.lately_share == before:
+        if abs(self.lately_share - before) * len(self.lately) < 1:  # less than one answer
             return "same"
         return "better" if self.lately_share > before else "worse"
 

@@ -33,7 +33,7 @@ class StatsPage:
         _show_rows("by kind of question", found.kinds, screen)
         if weak := found.weakest:
             why = f"{weak.name} is weakest, {sum(weak.lately)} of {len(weak.lately)} right lately"
-            screen.do_next(f"{why}; attnlab review says what is due")
+            screen.do_next(f"of bugs, {why}; attnlab review says what is due")
 
     def document(self) -> Document:
         return {"outcome": "ok", **pick(self.stats, "answers", "right"), **_documents(self.stats)}
@@ -74,6 +74,7 @@ class ReviewPage:
     due: int
     answers: int
     clock: float  # seconds since 1970
+    limit: float  # minutes that were asked for
 
     def show(self, screen: Screen) -> None:
         if not self.now:
@@ -85,8 +86,11 @@ class ReviewPage:
         left = self.due - sum(card.count for card in self.now)
         screen.say(
             ("review  ", "title"),
-            f"{plural(self.due, 'question')} due; these take about {minutes:.0f} minutes",
-            f", {left} more would not fit" * bool(left),
+            f"{plural(self.due, 'question')} due; ",
+            f"none fits into {self.limit:.0f} minutes, the shortest takes about {minutes:.0f}"
+            if minutes > self.limit
+            else f"these take about {minutes:.0f} minutes"
+            + f", {left} more would not fit" * bool(left),
         )
         screen.gap()
         _show_steps([(card.minutes, card.command, self._why(card)) for card in self.now], screen)
@@ -108,13 +112,13 @@ class PlanPage:
     days: tuple[PlanDay, ...]
     answers: int
     today: int = 0  # of them
-    done: float = 0.0  # minutes of the plan that they are worth
+    done: float = 0.0  # minutes that was practised on this day
 
     def show(self, screen: Screen) -> None:
         known = f"from {plural(self.answers, 'answer')}" if self.answers else "nothing answered yet"
         screen.say(("plan  ", "title"), f"{plural(len(self.days), 'day')}, {known}")
         if self.today:
-            about = f"about {self.done:.0f} minutes of the plan are done"
+            about = f"about {self.done:.0f} minutes of practice"
             screen.say(f"today {plural(self.today, 'answer')}: {about}", indent=2)
         for day in (day for day in self.days if day.steps):
             screen.gap()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from attnlab.catalogue.load import load
 from attnlab.practice.answers import build_stats
-from attnlab.practice.plan import build_plan
+from attnlab.practice.plan import Today, build_plan, worked_minutes
 from attnlab.records.practice import Answer, Mark
 
 UNSOLVED = [c for c in load().challenges if c.kind == "debug" and c.base]
@@ -46,11 +46,31 @@ def test_what_was_done_today_is_left_out_of_today():
     """Five questions, a challenge and a round leave of two hours what they did not take."""
     done = [replace(a, kind="why") for a in answered("loss", *["right"] * 5)]
     done += [*answered("mask", "right"), replace(done[0], kind="round")]
-    plan = build_plan(build_stats(done), UNSOLVED, 2, 2, reviewed=False, today=done)
+    plan = build_plan(build_stats(done), UNSOLVED, 2, 2, reviewed=False, today=Today(done, 85))
     commands = [step.command for step in plan[0].steps]
     assert len(commands) == 2
     assert all(command.startswith("attnlab start") for command in commands)
     assert plan[1].steps[1].command.startswith("attnlab quiz")
+
+
+def test_a_day_keeps_what_it_promised():
+    """Whoever did the first steps finds the round of the day there still, if something is due and
+    the steps took as long as they should."""
+    first = build_plan(EMPTY, UNSOLVED, 2, 2, reviewed=False)[0]
+    assert first.steps[-1].command == "attnlab interview start"
+    done = [replace(a, kind="shapes") for a in answered("shapes", *["wrong"] * 5)]
+    done += answered("mask", "right", "wrong", "right")
+    stats = build_stats(done)
+    for worked in (55, 60):
+        rest = build_plan(stats, UNSOLVED, 2, 2, reviewed=True, today=Today(done, worked))[0]
+        assert "attnlab interview start" in rest.steps[-1].command
+        assert rest.minutes <= 120 - worked
+    assert not build_plan(stats, UNSOLVED, 2, 2, True, today=Today(done, 119))[0].steps
+
+
+def test_time_that_two_things_share_is_counted_once():
+    """A challenge that was under way while questions were answered, within an interview."""
+    assert worked_minutes([(600, 1200), (0, 900), (660, 720), (3000, 3060)]) == 21
 
 
 def test_the_round_is_about_what_is_weak_but_for_the_last_day():
