@@ -35,7 +35,7 @@ CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 
 COMMAND = re.compile(r"(?<![\w-])attnlab(?= [a-z-])")
 WORD = re.compile(r""" ('[^']*'|(?:"[^"]*"|\S)+)""")
-OF_ARGUMENT = re.compile(r"[^a-z;,.:)]")  # what no word of a sentence has
+OF_ARGUMENT = re.compile(r"[^a-z;,.:)]|[.:][a-z]")  # what no word of a sentence has
 PLAIN_WORDS = 1  # after the name of a command: the name of something
 JOINED = "\ue000"  # a space that is no place to break a line
 
@@ -217,7 +217,7 @@ def commands_in(text: str) -> Iterator[tuple[int, int, int]]:
         while word := WORD.match(text, last):
             value = before.startswith("-") and not word[1].endswith("s")  # no `--all shows`
             if OF_ARGUMENT.search(word[1]) or value or not before:
-                end = word.end(1)
+                end, plain = word.end(1), 0
             elif (plain := plain + 1) > PLAIN_WORDS:
                 break
             last, before = word.end(), word[1]

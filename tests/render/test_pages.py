@@ -215,7 +215,8 @@ def test_page_is_as_it_was(name, width, golden, shown):
 def test_no_line_ends_within_a_command(width):
     """What is copied from a line is the whole command: the first half of one is another command."""
     whole = (
-        'attnlab trace net.py:M --sizes "B=2, S=7" --backward', "attnlab grade too-sharp --seed 12;"
+        'attnlab trace net.py --sizes "B=2, S=7" --preset ones --backward',
+        "attnlab grade too-sharp --seed 12;",
     )  # fmt: skip
     text = f"see it, then {whole[0]} shows why; {whole[1]} attnlab explain finite says more."
     page = plain_text(lambda screen: screen.do_next(text), width)
