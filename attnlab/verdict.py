@@ -196,8 +196,8 @@ def _next(
         advice = _trace_at(challenge, first, file) or advice
         if first.reason == "crashed" and not first.shown and first.line:
             advice = (
-                f"fix {first.file}:{first.line}, which raises in calls of the check {first.id} and "
-                f"not in a plain one: attnlab explain {first.id} says which calls it makes"
+                f"see what {first.file}:{first.line} is given where it raises, in calls of the "
+                f"check {first.id} and not in a plain one: attnlab explain {first.id} says which"
             )
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
 

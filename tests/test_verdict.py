@@ -318,8 +318,8 @@ def test_a_crash_that_no_plain_call_shows_is_followed_in_the_explanation():
     """A trace would run to its end: a step with a cache or an export is another call."""
     crash = check("failed", reason="crashed", file="net.py", line=3, sizes={"S": 1})
     assert grade(crash).next == (
-        "fix net.py:3, which raises in calls of the check finite and not in a plain one: "
-        "attnlab explain finite says which calls it makes"
+        "see what net.py:3 is given where it raises, in calls of the check finite and not in a "
+        "plain one: attnlab explain finite says which"
     )
 
 

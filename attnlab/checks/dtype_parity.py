@@ -28,6 +28,7 @@ from attnlab.checks.shared.inputs import (
     at_sizes_of,
     cast_gradient_mismatch,
     dtype_mismatch,
+    gradient_mismatch,
     hide_key,
     redraw,
     sizes_of,
@@ -38,6 +39,7 @@ from attnlab.probe.answers import LOUD, Inputs, Mask, Skip, Tensor
 SAME = 4.0  # roundings of an output between two calls that are to give the same
 LONGER = (33, 40)  # positions more: two vectors of 16 float32 numbers, and a rest
 FINE = 1e-10  # of float64, which rounds to 1e-16; float32 rounds to 6e-8
+NARROW = "Look for what is cast to float32 whatever x is: .float(), dtype=torch.float32, a table."
 LARGE = 1e4  # more than what is drawn at any scale: inputs that are to fill a type's range
 CAST = "Cast to float32 before anything is multiplied: float16 ends at 65504."
 
@@ -60,41 +62,44 @@ def run(probe: Probe) -> Failure | None:
     found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
     failure = first_failure(
         first_failure(
-            at_sizes_of(probe, inputs, _mismatch(inputs, out, exact, dtype))
+            at_sizes_of(probe, inputs, _mismatch(probe, inputs, out, exact, dtype))
             for (inputs, exact), out in zip(samples, outputs, strict=False)
         )
         or _shows(probe, pair, outputs[len(samples) :], dtype)
         for dtype, outputs in zip(dtypes, found, strict=True)
     )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
-    if "float64-precision" in probe.contract.promises and failure is None:
-        outputs = found[dtypes.index("float64")]
-        failure = first_failure(
-            _rounded(probe, inputs, out) for (inputs, _), out in zip(samples, outputs, strict=False)
-        )
-    return failure or cast_gradient_mismatch(probe, narrow, kinds[-1])
+    return failure or _gradients(probe, narrow, kinds[-1])
 
 
-def _rounded(probe: Probe, inputs: Inputs, out: Tensor) -> Failure | None:
-    exact = probe.expected(inputs)
-    return failure_at(
-        ~((out - exact).abs() <= FINE * max(1.0, exact.abs().max().item())),
-        lambda at: (
-            f"in float64 the output is right to {(out - exact).abs().max().item():.2g} only, the "
-            f"first at {at}: something on the way is rounded to a narrower type"
-        ),
-        "Look for what is cast to float32 whatever x is: .float(), dtype=torch.float32, a table.",
-    )
+def _gradients(probe: Probe, narrow: list[str], mask: Mask) -> Failure | None:
+    """In other types; what is wrong in float32 as well is none of theirs."""
+    failure = cast_gradient_mismatch(probe, narrow, mask)
+    if failure is None:
+        return None
+    inputs, usual = probe.gradient_sample(mask)
+    right = probe.expected_gradients(inputs, usual.cotangent)
+    wrong = gradient_mismatch(probe, usual.parameters, right.parameters, "")
+    wrong = wrong or gradient_mismatch(probe, usual.inputs, right.inputs, "")
+    return None if wrong else failure
 
 
-def _mismatch(inputs: Inputs, out: Tensor, exact: Tensor, dtype: str) -> Failure | None:
+def _mismatch(
+    probe: Probe, inputs: Inputs, out: Tensor, exact: Tensor, dtype: str
+) -> Failure | None:
     failure = dtype_mismatch(out, exact, dtype)
     floats = [t for t in inputs.values() if t is not None and t.is_floating_point() and t.numel()]
     top = max((t.abs().max().item() for t in floats), default=0.0)
-    if failure is None or top <= LARGE:
+    if failure and top > LARGE:
+        says = f"{failure.message}, for inputs of up to {top:g} in size"
+        return replace(failure, message=says, advice=CAST)
+    if failure or dtype != "float64" or "float64-precision" not in probe.contract.promises:
         return failure
-    says = f"{failure.message}, for inputs of up to {top:g} in size"
-    return replace(failure, message=says, advice=CAST)
+    right = probe.expected(inputs)
+    gap = (out - right).abs().max().item()
+    says = f"in float64 the output is right to {gap:.2g} only: a step is rounded to a narrower type"
+    fine = gap <= FINE * max(1.0, right.abs().max().item())
+    return None if fine else Failure(message=says, advice=NARROW)
 
 
 class Pair(NamedTuple):

@@ -188,8 +188,8 @@ def _reshaped(source: Tensor, shape: torch.Size, sizes: Mapping[str, int]) -> It
             if 1 < part < source.size(axis) and not source.size(axis) % part:
                 split = _split(source, axis, (source.size(axis) // part, part))
                 for one in range(max(axis - 1, 0), min(axis + 2, source.dim())):
-                    told = f"axis {axis} holds {name} beside another axis"
-                    says = f"{told}, and axes {one} and {one + 1} of the two have to change places"
+                    told = f"split axis {axis} into {source.size(axis) // part} x {part} ({name})"
+                    says = f"before this line {told}, and exchange axes {one} and {one + 1} of that"
                     changed = split.transpose(one, one + 1).reshape(shape)
                     yield Relation("axes-mixed", says), partial(torch.clone, changed)
 
