@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import combinations_with_replacement
 
-from attnlab.sizes import measure
+from attnlab.sizes import UnknownSize, measure
 from attnlab.tracer.axes.atoms import (
     DATA,
     LOOSE,
@@ -98,6 +98,19 @@ class Names:
         return self.final[axis]
 
     def _axis(self, axis: Axis) -> str:
+        name, n = self._read(axis), size(axis)
+        return name if self._is_size(name, n) else str(n)
+
+    def _is_size(self, name: str, n: int) -> bool:
+        """Whether a part of a width, or what a few are called, has that size here. Of others it is
+        not known, and one name alone may stand for other sizes in other layers."""
+        try:
+            sure = "/" not in name and (n > FEW or name not in LAST)
+            return sure or measure(name.replace("'", ""), self.made.sizes) == n
+        except UnknownSize:
+            return True
+
+    def _read(self, axis: Axis) -> str:
         atoms = collapsed(axis)
         if not atoms:
             return "1"
@@ -146,12 +159,18 @@ class Names:
         fit = self._single(atom.size)
         if fit in BATCH and atom.made == "weight":  # no parameter has an axis of the batch
             fit = str(atom.size)
+        if atom.kind == "count" and fit in PLACES and self._is_part(atom.size):
+            return str(atom.size)
         if fit.isdigit() and atom.kind in ("count", "table"):
             fit = self._counted(atom.size)
         few = atom.size <= FEW and atom.kind != "count"
         if atom.made == "literal" or few or fit.isdigit():
-            return atom.name or str(atom.size)
+            return (not few and atom.name) or str(atom.size)
         return fit
+
+    def _is_part(self, n: int) -> bool:
+        """Whether a half or a quarter of a width, as frequencies have, is as large."""
+        return any(width in (2 * n, 4 * n) for width in self.made.sizes.values())
 
     def _counted(self, n: int) -> str:
         """Distances run from -S to S, frequencies along half of a width."""

@@ -103,3 +103,28 @@ def test_half_a_head_is_called_so():
     with torch.no_grad():
         trace = attnlab.trace(rotated, torch.randn(2, 3, 5, 8), dims="q: B H S hd")
     assert trace.ops[0].axes[-1] == "hd/2"
+
+
+class Pairs(nn.Module):
+    """Queries and keys that are turned by pairs of columns."""
+
+    def __init__(self):
+        super().__init__()
+        self.q, self.k, self.num_heads = nn.Linear(48, 48), nn.Linear(48, 48), 6
+
+    def turned(self, t):
+        t = t.view(4, 11, 6, 8).transpose(1, 2)
+        angles = torch.arange(11)[:, None] * 100.0 ** -torch.arange(4).repeat_interleave(2)
+        swap = torch.stack((-t[..., 1::2], t[..., ::2]), -1).flatten(-2)
+        return t * angles.cos() + swap * angles.sin()
+
+    def forward(self, x):
+        return (self.turned(self.q(x)) @ self.turned(self.k(x)).mT).softmax(-1)
+
+
+def test_the_two_of_a_pair_and_the_pairs_are_no_heads_width():
+    """hd is 8: an axis of 2 or 4 is hd/4, hd/2 or its number, and no product of two halves."""
+    for shape, axes in axes_of(Pairs(), (4, 11, 48), "x: B S D"):
+        for n, axis in zip(shape, axes, strict=True):
+            assert axis != "hd" or n == 8, axes
+            assert "hd/2*" not in axis, axes
