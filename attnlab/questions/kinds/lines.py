@@ -1,6 +1,6 @@
 """Walk through one module, line by line: what shape, and why is it there?
 
-Of each line in the order in which it runs: type the axes of the tensor that it makes, as names or
+Of some lines, in the order in which they run: type the axes of what each makes, as names or
 as numbers; then say why it is there. Shapes are compared with the trace of that code.
 """
 
