@@ -6,7 +6,7 @@ mutants are rejected, and no hint gives the fix away. The caller passes the `gra
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor
 from difflib import ndiff
 from pathlib import Path
 from typing import Literal
@@ -62,10 +62,10 @@ class Validation:
 def validate(
     challenges: Iterable[Challenge],
     grade: Grade,
-    at_once: int = 1,
+    pool: Executor,
     grade_many: GradeMany | None = None,
 ) -> Iterator[Validation]:
-    """Validate each challenge in turn, grading `at_once` bases in parallel.
+    """Validate each challenge in turn; `pool` grades several bases in parallel.
 
     Solutions are graded alone. The other files of a base are given to `grade_many`; what comes out
     there as it should is not graded again.
@@ -87,15 +87,11 @@ def validate(
         # Without a reference every file would come out with the same error.
         known += [] if _unknown_reference(challenge) else files
         todo.append((challenge, base, start, len(known)))
-    with ThreadPoolExecutor(at_once) as pool:
-        try:
-            graded = {base: pool.submit(problems, files) for base, files in bases.items()}
-            for challenge, base, start, end in todo:
-                files, told = bases[base][start:end], graded[base].result()[start:end]
-                roles = [(file.role, text) for file, text in zip(files, told, strict=True)]
-                yield make_validation(challenge.slug, roles, GROUPS, text_problems(challenge))
-        finally:
-            pool.shutdown(cancel_futures=True)
+    graded = {base: pool.submit(problems, files) for base, files in bases.items()}
+    for challenge, base, start, end in todo:
+        files, told = bases[base][start:end], graded[base].result()[start:end]
+        roles = [(file.role, text) for file, text in zip(files, told, strict=True)]
+        yield make_validation(challenge.slug, roles, GROUPS, text_problems(challenge))
 
 
 def unreadable_challenge(slug: str, error: AttnlabError) -> Validation:

@@ -9,7 +9,6 @@ rejected. The caller grades: many cases in one process, and those that need one 
 
 import random
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from itertools import combinations
 from typing import Literal
@@ -69,9 +68,7 @@ TryMany = Callable[[Program, Sequence[ProgramCase]], Sequence[ProgramReport | No
 Group = tuple[ProgramCase, list[int]]  # what is graded, for the cases of these numbers
 
 
-def validate_program(
-    program: Program, grade: Grade, at_once: int = 1, try_many: TryMany | None = None
-) -> Validation:
+def validate_program(program: Program, grade: Grade, try_many: TryMany | None = None) -> Validation:
     """Grade every case of a program; the validation has a row like that of a challenge.
 
     Those that need no process of their own are given to `try_many`, fixes of different places as
@@ -88,14 +85,9 @@ def validate_program(
         fine = [many for (c, many), report in answers if report and not case_problem(c, report)]
         return {number for many in fine for number in many}
 
-    with ThreadPoolExecutor(at_once) as pool:
-        chunks = _chunks(program, cases) if try_many else []
-        own = [number for number, case in enumerate(cases) if case.needs_process]
-        graded = {number: pool.submit(problem, number) for number in own}
-        good = set[int]().union(*pool.map(numbers_as_they_should_be, chunks))
-        left = [n for n in range(len(cases)) if n not in good and n not in graded]
-        graded |= {number: pool.submit(problem, number) for number in left}
-        files = [(c.role, graded[n].result() if n in graded else "") for n, c in enumerate(cases)]
+    chunks = _chunks(program, cases) if try_many else []
+    good = set[int]().union(*map(numbers_as_they_should_be, chunks))
+    files = [(c.role, "" if n in good else problem(n)) for n, c in enumerate(cases)]
     return make_validation(program.slug, files, GROUPS, list(text_problems(program)))
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -122,16 +122,19 @@ def command(
             return emit(strong, json, 0 if strong.good else 1)
         broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
         examined = [unreadable_challenge(slug, error) for slug, error in broken]
-        examined += [
-            *_examine(workers, store, wanted),
-            *_examine_programs(workers, store, programs),
-        ]
+        with ThreadPoolExecutor(AT_ONCE) as pool:
+            trained = _examine_programs(workers, store, programs, pool)
+            try:  # bases fill the time that programs leave
+                examined += _examine(workers, store, wanted, pool)
+                examined += [one.result() for one in trained]
+            finally:
+                pool.shutdown(cancel_futures=True)
     page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 
 
 def _examine(
-    workers: WorkerPool, store: RunStore, challenges: list[Challenge]
+    workers: WorkerPool, store: RunStore, challenges: list[Challenge], pool: Executor
 ) -> Iterator[Validation]:
     from attnlab.catalogue.validate import Validation, validate
     from attnlab.errors import Refused, Unreadable
@@ -164,7 +167,7 @@ def _examine(
     keys = {c.slug: result_key(c.folder, "check", c.slug) for c in challenges}
     known = {slug: one for slug, key in keys.items() if (one := store.get(key, Validation))}
     new = [c for c in challenges if c.slug not in known]
-    examined = validate(new, grade, AT_ONCE, grade_many)
+    examined = validate(new, grade, pool, grade_many)
     for number, challenge in enumerate(challenges, 1):
         one = known.get(challenge.slug) or next(examined)
         if not one.problems:
@@ -193,8 +196,8 @@ def _run_together(workers: WorkerPool, jobs: dict[int, Job]) -> dict[int, Report
 
 
 def _examine_programs(
-    workers: WorkerPool, store: RunStore, entries: list[ProgramEntry]
-) -> Iterator[Validation]:
+    workers: WorkerPool, store: RunStore, entries: list[ProgramEntry], pool: Executor
+) -> list[Future[Validation]]:
     from attnlab.catalogue.programs import read_program
     from attnlab.catalogue.validate import Validation
     from attnlab.catalogue.validate_program import validate_program
@@ -216,7 +219,7 @@ def _examine_programs(
             bugs=case.bugs,
             limits=Limits(seconds=SECONDS),
             first_failure=case.to_first_failure,
-            every_unit=case.role == "right",
+            every_unit=case.role == "right" and not case.seed,
         )
 
     def grade(program: Program, case: ProgramCase) -> ProgramReport:
@@ -232,17 +235,16 @@ def _examine_programs(
         return [report if report.parts else None for report in reports]
 
     def examine(entry: ProgramEntry) -> Validation:
-        known = store.get(keys[entry.slug], Validation)
-        program = read_program(Path(entry.folder))
-        return known or validate_program(program, grade, AT_ONCE, try_many)
+        key = result_key(entry.folder, "check", entry.slug)
+        one = store.get(key, Validation) or validate_program(
+            read_program(Path(entry.folder)), grade, try_many
+        )
+        if not one.problems:
+            store.add(key, one.slug, one)
+        note(f"checked {one.slug}")
+        return one
 
-    keys = {entry.slug: result_key(entry.folder, "check", entry.slug) for entry in entries}
-    with ThreadPoolExecutor(AT_ONCE) as pool:  # while one comes to its end the next begins
-        for one in pool.map(examine, entries):
-            if not one.problems:
-                store.add(keys[one.slug], one.slug, one)
-            note(f"checked {one.slug}")
-            yield one
+    return [pool.submit(examine, entry) for entry in entries]
 
 
 def _steps(case: ProgramCase) -> tuple[Stage, ...]:

@@ -69,6 +69,11 @@ class State:
         """Whether the values are those of the reference so far."""
         return self.outcome(VALUES) == "passed"
 
+    def tells_without(self, part: Part) -> bool:
+        """Whether another part has failed that says more than that values differ."""
+        said = (r.id for r in self.results.values() if r.outcome == "failed")
+        return any(failed not in (part.id, VALUES) for failed in said)
+
     def shapeless(self, part: Part) -> str:
         """Checks index outputs by the axes of the contract, so they need its shape."""
         failed = part.tier > Tier.SHAPE and self.outcome(SHAPE) == "failed"
@@ -120,6 +125,8 @@ class Round:
 
     def _put(self, part: Part, result: CheckResult) -> None:
         first = self.basic.get(result.reason)
+        if first and first.id == FINITE and self.state.tells_without(first):
+            first = None
         if first and first.tier < part.tier and (first.id == FINITE or part.tier <= Tier.VALUES):
             # Whichever part met it: the output itself is wrong at these sizes.
             if self.state.outcome(first.id) != "failed":

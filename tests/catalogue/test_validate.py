@@ -1,5 +1,6 @@
 """Is a catalogue sound? Each kind of problem is found, and a sound one has none."""
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 
@@ -52,13 +53,13 @@ def honest(challenge, code: Code) -> Verdict:
 
 
 def problems(challenge, grade=honest):
-    (found,) = validate([challenge], grade)
+    (found,) = validate([challenge], grade, ThreadPoolExecutor(1))
     return list(found.problems)
 
 
 def test_sound(challenge):
     """Nothing to complain of, and every file counted."""
-    (found,) = validate([challenge], honest, at_once=2)
+    (found,) = validate([challenge], honest, ThreadPoolExecutor(2))
     assert found.problems == ()
     assert found.counts == ("1/1", "1/1", "1/1", "1/1", "ok")
 
@@ -66,7 +67,9 @@ def test_sound(challenge):
 def test_order_is_kept(challenge):
     """However the files are graded side by side."""
     many = [replace(challenge, slug=f"t/{n}") for n in range(20)]
-    assert [one.slug for one in validate(many, honest, at_once=4)] == [c.slug for c in many]
+    assert [one.slug for one in validate(many, honest, ThreadPoolExecutor(2))] == [
+        c.slug for c in many
+    ]
 
 
 @pytest.mark.parametrize("answer", [None, FAILED], ids=["no answer", "refused"])
@@ -83,7 +86,7 @@ def test_right_together_is_enough_and_wrong_is_not(challenge, answer):
         right = [file.code.file.startswith("alternatives") for file in files]
         return [answer if each else FAILED for each in right]
 
-    (found,) = validate([challenge], grade, 1, grade_many)
+    (found,) = validate([challenge], grade, ThreadPoolExecutor(1), grade_many)
     assert found.problems == ()
     assert alone == ["solution.py", "alternatives/other.py"]
 

@@ -40,7 +40,7 @@ def test_what_is_as_it_should_be_together_is_not_graded_again(program):
         tried.extend(cases)
         return together(program, cases)
 
-    found = validate_program(program, grade, 1, try_many)
+    found = validate_program(program, grade, try_many)
     cases = list(program_cases(program))
     assert graded == [case.name for case in cases if case.needs_process]
     fixes = [case for case in cases if case.role == "fix"]
@@ -62,7 +62,7 @@ def test_a_wrong_fix_is_found_among_those_made_at_once(program):
     def try_many(program, cases):
         return [FAILED if case.wrong or holds(case) else PASSED for case in cases]
 
-    found = validate_program(program, grade, 1, try_many)
+    found = validate_program(program, grade, try_many)
     assert [text.partition(":")[0] for text in found.problems] == [wrong.name]
 
 
@@ -78,5 +78,5 @@ def test_what_is_not_rejected_together_is_graded_alone(program, answers):
     def grade(program, case):
         return PASSED if case.name == got_past.name else as_it_should_be(program, case)
 
-    found = validate_program(program, grade, 1, try_many)
+    found = validate_program(program, grade, try_many)
     assert found.problems == (f"{got_past.name}: must be rejected, came out passed",)
