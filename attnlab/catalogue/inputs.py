@@ -18,7 +18,7 @@ FACTOR = rf"(?:{SYMBOL}|[1-9][0-9]*)"
 AXIS = rf"{FACTOR}(?:\*{FACTOR})*"
 KINDS = ("float", "int", "bool")
 SIDES = ("forbids", "allows")
-ROLES = ("segments", "positions")
+ROLES = ("segments", "positions", "lengths")
 WORDS = (*KINDS, *SIDES, *ROLES, "additive", "optional")
 FORM = (
     '"AXES [float|int|bool] [forbids|allows] [optional]", such as "B S D", "B S S bool forbids" '

@@ -31,7 +31,7 @@ class Input:
     name: str
     axes: tuple[str, ...]  # symbols ("B"), products ("3*D") or numbers ("4")
     dtype: Literal["float", "int", "bool"] = "float"
-    role: Literal["data", "mask", "segments", "positions"] = "data"
+    role: Literal["data", "mask", "segments", "positions", "lengths"] = "data"
     forbids: bool = True  # masks only: True in the mask means "may not be attended"
     additive: bool = False  # masks only: a float mask, added to the scores, is taken too
     optional: bool = False  # may be None

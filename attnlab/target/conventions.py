@@ -35,13 +35,15 @@ PICTURE_SIZES = (
 # the usual sequence, so that something is hidden.
 _VALUES = {
     "D": "d_hid n_state n_hidden nhid ninp embed emb d in_dim out_dim dim_in dim_out in_features "
-    "out_features feature_dim feat_dim features n_features hidden_channels input_dim output_dim "
-    "attention_dim attn_dim query_dim q_dim qdim context_dim cross_dim kv_dim kdim vdim "
-    "cross_attention_dim encoder_dim decoder_dim memory_dim enc_dim dec_dim src_dim tgt_dim",
+    "out_features feature_dim feat_dim features n_features hidden_channels input_dim "
+    "output_dim attention_dim attn_dim n_mels num_mels mel_bins n_feats num_feats feat_size "
+    "query_dim q_dim qdim context_dim cross_dim kv_dim kdim vdim cross_attention_dim "
+    "encoder_dim decoder_dim memory_dim enc_dim dec_dim src_dim tgt_dim",
     "hd": "d_qk d_key d_value dim_key dim_value head_dims head_channels rotary_dim rope_dim",
     "F": "d_inner hidden_features inner_dim mlp_hidden ff_size mlp_size ffn_size",
     "M": "max_pos max_seq num_positions seqlen context_window max_tokens sequence_length",
-    "V": "vocab num_tokens n_tokens ntoken src_vocab tgt_vocab src_vocab_size tgt_vocab_size",
+    "V": "vocab num_tokens n_tokens ntoken src_vocab tgt_vocab src_vocab_size tgt_vocab_size "
+    "num_items n_items item_num num_users n_users num_entities n_entities n_chars n_symbols",
     "0.0": "p",
     "1.0": "temperature temp tau",
     "1e-5": "eps norm_eps rms_norm_eps layer_norm_eps epsilon",
@@ -60,7 +62,8 @@ _VALUES = {
     "latent_dim d_c num_latents n_latents num_slots num_queries mem_len num_sinks n_sinks",
     "5": "chunk_size chunk segment_len segment_length",
     "8": "num_buckets n_buckets relative_attention_num_buckets buckets patch_size patch lora_alpha",
-    "10": "num_classes n_classes num_labels n_labels n_class classes",
+    "10": "num_classes n_classes num_labels n_labels n_class classes num_speakers n_speakers "
+    "speakers num_targets n_targets num_tags n_tags",
     "16": "max_distance relative_attention_max_distance max_dist",
     "32": " ".join(PICTURE_SIZES[:-1]),  # input_size may be a width
     "True": "bias qkv_bias causal is_causal",
@@ -75,14 +78,19 @@ OF_KIND = {"int": 4, "float": 0.5, "bool": True}  # where nothing but its annota
 CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
-    "hidden embeddings memory context encoder_hidden_states",
+    "hidden embeddings memory context encoder_hidden_states mels mel spec spectrogram feats frames",
     "B 3 32 32": "img image images imgs pixel_values",
     "B S int": "input_ids ids tokens token_ids idx positions position_ids",
     "D D": "wq wk wv wo w_q w_k w_v w_o",
-    "B S int segments": "document documents document_ids segment segments segment_ids",
+    "B S int segments": "document documents document_ids segment segments segment_ids doc docs "
+    "doc_id doc_ids seq_id seq_ids sequence_ids",
+    "B int lengths": "lengths lens seq_lens seq_lengths src_lengths src_lens tgt_lengths x_lengths "
+    "input_lengths valid_lens valid_lengths prefix_len prefix_lens prefix_lengths mel_lengths",
+    "B int": "t timestep timesteps",
     "B S S bool forbids": "mask attn_mask attention_mask src_mask causal_mask",
     "B S bool forbids": "key_padding_mask padding_mask pad_mask",
-    "B S bool allows": "keep visible valid valid_mask attend",
+    "B S S bool allows": "adj adjacency adj_matrix adj_mat",
+    "B S bool allows": "keep visible valid valid_mask attend node_mask",
 }
 FEEDS = {name: said for said, names in _FEEDS.items() for name in names.split()}
 MASKS = ("mask", "keep", "visible", "valid", "attend")  # in names of masks

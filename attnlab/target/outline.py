@@ -14,10 +14,13 @@ from attnlab.target.constants import fill_in_defaults, integer_constants
 from attnlab.target.conventions import CHANNELS, PICTURE_SIZES, names_mask
 from attnlab.target.layer_widths import layer_widths
 from attnlab.target.top_level import is_demo, may_bind_more, read_names
-from attnlab.target.usage import IDS, PICTURE, VECTORS, ClassUsage
+from attnlab.target.usage import CHANNELS_LAST, IDS, PICTURE, VECTORS, ClassUsage
 
 # Bases that take no constructor arguments and define no forward.
-PLAIN_BASES = ("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic")
+PLAIN_BASES = (
+    *("Module", "nn.Module", "torch.nn.Module", "object", "ABC", "abc.ABC", "Generic"),
+    *("NamedTuple", "typing.NamedTuple"),
+)
 FunctionDef = ast.FunctionDef | ast.AsyncFunctionDef
 
 
@@ -171,6 +174,7 @@ def _with_feeds(
     )
     first = "S B" if usage.is_time_first(name) else "B S"
     axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {side} {side}"}
+    axes[CHANNELS_LAST] = f"B {side} {side} D"
 
     def feed(argument: str) -> str:
         if names_mask(argument):
@@ -211,19 +215,24 @@ def _method(
         for name in names:
             if name in own:
                 return _signature(own[name].args, bound=not _is_static(own[name])), True
-        if names == ("__init__",) and any(_is_dataclass(d) for d in step.decorator_list):
+        if names == ("__init__",) and (_is_dataclass(step) or _is_named_tuple(step)):
             return _fields(step, classes)
         if step.decorator_list and names == ("__init__",):
             return None, False  # a decorator may write a constructor that is not in the source
     return None, True
 
 
-def _is_dataclass(node: ast.expr) -> bool:
-    return _dotted(node.func if isinstance(node, ast.Call) else node).endswith("dataclass")
+def _is_dataclass(node: ast.ClassDef) -> bool:
+    made = (d.func if isinstance(d, ast.Call) else d for d in node.decorator_list)
+    return any(_dotted(name).endswith("dataclass") for name in made)
+
+
+def _is_named_tuple(node: ast.ClassDef) -> bool:
+    return any(_dotted(base).endswith("NamedTuple") for base in node.bases)
 
 
 def _fields(node: ast.ClassDef, classes: dict[str, ast.ClassDef]) -> tuple[Signature | None, bool]:
-    """The constructor that @dataclass writes, where all its fields can be seen."""
+    """The constructor of a dataclass or a NamedTuple, where all its fields can be seen."""
     found: dict[str, Parameter] = {}
     for step in reversed(list(_lineage(node, classes))):
         if step is None:

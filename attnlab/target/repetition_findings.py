@@ -60,6 +60,8 @@ def overwritten_experts(tree: ast.Module) -> Iterator[Told]:
                     continue
                 target = node.targets[0]
                 held, value = ast.unparse(target.value), ast.unparse(node.value)
+                if isinstance(node.value, ast.Name):  # `update = expert(x[chosen])` above it
+                    value = _resolved([node.value], _definitions(ast.walk(loop)), 1)
                 asked = re.search(r"expert\w*(\[\w+\])?\(", value)
                 if held in made and asked and not re.search(rf"\b{held}\b", value):
                     if re.search(rf"repeat_interleave|expand\(|\b{held}\b[^\n]*\.sum\(", text):
@@ -151,20 +153,19 @@ def turned_samplers(tree: ast.Module) -> Iterator[Told]:
 
 def schedules_of_other_units(tree: ast.Module) -> Iterator[Told]:
     """A schedule that is planned in steps and moves with each epoch, or the reverse."""
+    functions = [n for n in ast.walk(tree) if isinstance(n, Function)]
+    updates = [f.name for f in functions if any(_steps(f, "opt", "scaler"))]
+    of_objects = {k: v for k, v in _plans(ast.walk(tree)).items() if k.startswith("self.")}
     for _, nodes in scopes(tree):
-        plans = {
-            ast.unparse(n.targets[0]): n.value
-            for n in nodes
-            if isinstance(n, ast.Assign)
-            and isinstance(n.value, ast.Call)
-            and SCHEDULES.search(ast.unparse(n.value.func))
-        }
+        plans = of_objects | _plans(nodes)
         if not plans:
             continue
         known = _definitions(ast.walk(tree)) | _definitions(nodes)
         for outer in (n for n in nodes if isinstance(n, ast.For)):
             inner = [n for n in ast.walk(outer) if isinstance(n, ast.For) and n is not outer]
-            batches = [n for n in inner if any(_steps(n, "opt", "scaler"))]
+            batches = [
+                n for n in inner if any(_steps(n, "opt", "scaler")) or any(_calls(n, *updates))
+            ]
             for name, plan in plans.items():
                 moves = list(_steps(outer, name))
                 within = {id(c) for n in batches for c in _steps(n, name)}
@@ -194,6 +195,17 @@ def schedules_of_other_units(tree: ast.Module) -> Iterator[Told]:
                         "and moves with every batch here: it is over within the first ones. Step "
                         "it once per epoch, or plan it in batches",
                     )
+
+
+def _plans(nodes: Iterable[ast.AST]) -> dict[str, ast.Call]:
+    """The schedules that are made, by the names that they get."""
+    return {
+        ast.unparse(n.targets[0]): n.value
+        for n in nodes
+        if isinstance(n, ast.Assign)
+        and isinstance(n.value, ast.Call)
+        and SCHEDULES.search(ast.unparse(n.value.func))
+    }
 
 
 def _steps(node: ast.AST, *names: str) -> Iterator[ast.Call]:

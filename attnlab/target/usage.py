@@ -36,7 +36,7 @@ LAYERS: dict[str, Roles] = {
     "range": {"stop": 2},
     "ones": {"rows": M, "columns": M},
 }
-IDS, VECTORS, PICTURE = "ids", "vectors", "picture"
+IDS, VECTORS, PICTURE, CHANNELS_LAST = "ids", "vectors", "picture", "channels last"
 FED = {
     **dict.fromkeys(("Embedding", "embedding", "one_hot"), IDS),
     **dict.fromkeys(("Linear", "LayerNorm", "RMSNorm", "MultiheadAttention"), VECTORS),
@@ -52,6 +52,8 @@ TIME_FIRST = {n for n in LAYERS if n.startswith(("Transformer", "Multi"))} - {
 HEADS = ("head", "out", "fc", "classifier", "decoder", "unembed", "proj_vocab", "logits")
 DEEP = 6  # classes that a value is followed through
 LENGTHS = re.compile(r"[TSL]|(seq|src|tgt|time)?_?(len|length|steps)|seq|time", re.IGNORECASE)
+HEIGHT = re.compile(r"h|height|rows", re.IGNORECASE)
+CHANNEL = re.compile(r"[cd]|dim|ch|channels", re.IGNORECASE)
 ENTRIES = re.compile(r"[BN]|bsz?|n?_?batch(_size)?", re.IGNORECASE)
 
 
@@ -72,21 +74,31 @@ class ClassUsage:
 
     # ------------------------------------------------------------ constructor
 
-    def width(self, name: str, argument: str) -> str:
+    def width(self, name: str, argument: str, depth: int = DEEP) -> str:
         """The constructor's argument, of no usual name, that is the width of an input: that of the
-        linear layer which takes it as it comes."""
+        linear layer, or convolution over time, which takes it as it comes."""
         methods = self.methods[name]
-        if not {"__init__", "forward"} <= methods.keys():
+        if not {"__init__", "forward"} <= methods.keys() or not depth:
             return ""
         takes = {
             last_name(call.func).lower()
             for call, _ in _calls(methods["forward"])
-            if [ast.unparse(a) for a in call.args] == [argument]
+            if call.args and ast.unparse(call.args[0]) in (argument, f"{argument}.transpose(1, 2)")
         }
         for call, target in _calls(methods["__init__"]):
-            first = ast.unparse(call.args[0]) if call.args else ""
-            if last_name(call.func) == "Linear" and target.rpartition(".")[2] in takes:
-                return "" if first in DIMENSIONS else first
+            if target.rpartition(".")[2].lower() not in takes:
+                continue
+            given = [ast.unparse(a) for a in call.args]
+            made, place = last_name(call.func), 0
+            if made in self.methods:  # a class of this file, to which the width is handed on
+                named = _parameters(self.methods[made].get("forward"))
+                inner = self.width(made, named[0], depth - 1) if named else ""
+                known = _parameters(self.methods[made].get("__init__"))
+                place = known.index(inner) if inner in known else len(given)
+            elif made not in ("Linear", "Conv1d"):
+                continue
+            first = given[place] if place < len(given) else ""
+            return "" if first in DIMENSIONS else first
         return ""
 
     def roles(self, name: str, depth: int = DEEP) -> dict[str, Scalar]:
@@ -140,7 +152,8 @@ class ClassUsage:
         function = self.methods[name].get(method)
         if function is None or not depth:
             return ""
-        ranks = [len(names) for names in _unpacked(function, argument)]
+        unpacked = list(_unpacked(function, argument))
+        ranks = [len(names) for names in unpacked]
         for call, _ in _calls(function):
             for place, given in enumerate(call.args):
                 if not (isinstance(given, ast.Name) and given.id == argument):
@@ -150,6 +163,8 @@ class ClassUsage:
                     return kind
         if any(_compares_with_padding(node, argument) for node in ast.walk(function)):
             return IDS
+        if ranks == [4] and HEIGHT.fullmatch(unpacked[0][1]) and CHANNEL.fullmatch(unpacked[0][3]):
+            return CHANNELS_LAST
         return RANKS.get(ranks[0], "") if ranks else ""
 
     def _taken(self, name: str, called: ast.expr, place: int, depth: int) -> str:

@@ -71,7 +71,11 @@ def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None)
             continue
         places = _places(rows, output)
         if places is not None:
-            return _best(places, targets, ignored, [i for i in ids if i.shape == output.shape[:2]])
+            same = [i for i in ids if i.shape == output.shape[:2]]
+            best = _best(places, targets, ignored, same)
+            # Of states and actions in turn, a state knows its action no more than the one to come.
+            in_turn = best.shift == 0 and _has_vectors_beside(call, output)
+            return Alignment() if in_turn else best
         if _same_numbers(scores, output):
             return Alignment(mixed=True)
     for one in ids:  # a head that is no layer: its rows in their natural order
@@ -99,6 +103,13 @@ def _places(rows: Tensor, output: Tensor) -> Tensor | None:
     found = [known.get(tuple(row), -1) for row in rows[:, :4].tolist()]
     missing = sum(place < 0 for place in found)
     return None if missing > 0.1 * len(found) else torch.tensor(found)
+
+
+def _has_vectors_beside(call: ModuleCall, output: Tensor) -> bool:
+    """Whether the model takes vectors, too, for each of the positions that it has scores for."""
+    given = tensors_in((call.args, call.kwargs))
+    floats = (t for t in given if t.is_floating_point() and t.dim() > 2)
+    return any(t.shape[:2] == output.shape[:2] for t in floats)
 
 
 def _same_numbers(scores: Tensor, output: Tensor) -> bool:

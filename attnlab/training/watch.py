@@ -51,7 +51,7 @@ from attnlab.training.tape import Tape
 PAIRED = ("mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss")  # two tensors of one shape
 LOSSES = (
     *("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"),
-    *(*PAIRED, "kl_div"),
+    *(*PAIRED, "kl_div", "ctc_loss"),
 )
 PHASES, COAST = 3, 4.0  # most phases of a script, and seconds between two of them
 CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
@@ -286,12 +286,16 @@ class TrainingWatch:
         return look.ModuleCall(self._calling[0], (), {}, tuple(self._made), tuple(self._embedded))
 
     def _loss_call(self, name: str, given: dict[str, Any], value: Tensor) -> LossCall:
+        if name == "ctc_loss":
+            given = {"input": given["log_probs"], "target": given["targets"], **given}
         scores, target = given["input"].detach(), given["target"].detach()
         call, ignored = self._current_call(), given.get("ignore_index", -100)
         several = name in ("cross_entropy", "nll_loss") and scores.dim() > 1
         found = look.align(scores, target, ignored, call) if several else look.Alignment()
         if name in (*PAIRED, "kl_div"):
             probable = False
+        elif name == "ctc_loss":
+            probable = look.sum_to_one(scores.movedim(-1, 1))
         elif not several:
             probable = bool(((scores > 0) & (scores < 1)).all())
         else:
@@ -309,7 +313,7 @@ class TrainingWatch:
             classes=scores.shape[1] if several else 0,
             reduction=reduction,
             probabilities=probable,
-            log_probabilities=(several or name == "kl_div")
+            log_probabilities=(several or name in ("kl_div", "ctc_loss"))
             and look.are_log_probabilities(scores if several else scores.movedim(-1, 1)),
             none_positive=several and not bool((scores > 0).any()),
             **found._asdict(),

@@ -19,6 +19,16 @@ def forward(self, x):
         out[tok] {sets} weight[tok, slot, None] * expert(x[tok])
     return out
 """
+NAMED_FIRST = """
+def forward(self, x):
+    weight, chosen = torch.topk(self.gate(x), self.k, dim=-1)
+    out = torch.zeros_like(x)
+    for e, expert in enumerate(self.experts):
+        tok, slot = torch.where(chosen == e)
+        update = expert(x[tok]) * weight[tok, slot, None]
+        out[tok] {sets} update
+    return out
+"""
 HEADS = """
 def forward(self, q, k, v, one):
     if one:
@@ -46,6 +56,20 @@ for epoch in range(epochs):
         {often}
     {seldom}
 """
+TRAINER = """
+class Trainer:
+    def __init__(self, model, loader, epochs):
+        total = len(loader) * epochs
+        self.scheduler = get_linear_schedule_with_warmup(self.optimizer, total // 10, total)
+    def training_step(self, batch):
+        self.optimizer.step()
+    def train(self):
+        for epoch in range(self.epochs):
+            for batch in self.loader:
+                self.training_step(batch)
+                {often}
+            {seldom}
+"""
 MASKS = """
 class Layer(nn.Module):
     def forward(self, x, m, tgt_padding_mask, memory_padding_mask):
@@ -72,6 +96,9 @@ STEP = "schedule.step()"
         ("layer-shared", CLONES, {"layer": "layer"}, {"layer": "copy.deepcopy(layer)"}),
         ("layer-shared", CLONES, {"layer": "copy.copy(layer)"}, {"layer": "Layer()"}),
         ("experts-overwritten", EXPERTS, {"k": 2, "sets": "="}, {"k": 2, "sets": "+="}),
+        ("experts-overwritten", NAMED_FIRST, {"sets": "="}, {"sets": "+="}),
+        ("schedule-slow", TRAINER, {"often": "", "seldom": "self.scheduler.step()"},
+         {"often": "self.scheduler.step()", "seldom": ""}),
         ("experts-overwritten", EXPERTS, {"k": "self.k", "sets": "="}, {"k": 1, "sets": "="}),
         ("head-order", HEADS, {"repeat": "repeat(1, n_rep, 1, 1)"},
          {"repeat": "repeat_interleave(n_rep, 1)"}),

@@ -227,3 +227,50 @@ def test_inputs_are_followed_into_methods_of_the_class():
     usage = ClassUsage({"Net": ast.parse(METHODS).body[0]}, {})
     fed = {name: usage.fed("Net", name) for name in ("first", "second", "third")}
     assert fed == {"first": "ids", "second": "ids", "third": "vectors"}
+
+
+NESTED = """
+class Graph(nn.Module):
+    def __init__(self, in_ch, out_ch):
+        self.lin = nn.Linear(in_ch, out_ch)
+    def forward(self, x, adj):
+        return self.lin(x)
+
+class Net(nn.Module):
+    def __init__(self, in_ch=16, hidden=32):
+        self.conv = Graph(in_ch, hidden)
+    def forward(self, x, adj):
+        return self.conv(x, adj)
+
+class Speech(nn.Module):
+    def __init__(self, bins=40, d=96):
+        self.front = nn.Conv1d(bins, d, 3)
+    def forward(self, mels, lengths):
+        return self.front(mels.transpose(1, 2))
+
+class Window(nn.Module):
+    def __init__(self, dim=48, resolution=16):
+        self.norm = nn.LayerNorm(dim)
+    def forward(self, x):
+        B, H, W, C = x.shape
+        return self.norm(x)
+"""
+
+
+def test_an_input_is_as_wide_as_the_layer_it_reaches():
+    """Through a class of the same file, and with the axes of a convolution turned; a picture whose
+    channels come last is unpacked so."""
+    assert forward(NESTED, "Net")["x"] == "B S 16"
+    assert forward(NESTED, "Speech")["mels"] == "B S 40"
+    assert forward(NESTED, "Window")["x"] == "B 16 16 D"
+
+
+def test_a_named_tuple_is_a_config():
+    """As a dataclass is: its fields are what its constructor takes."""
+    text = """
+    class Config(NamedTuple):
+        width: int = 32
+        heads: int = 4
+    """
+    build = outline(text).definitions["Config"].build
+    assert {p.name: p.default for p in build.parameters} == {"width": 32, "heads": 4}

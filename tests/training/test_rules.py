@@ -292,3 +292,63 @@ def test_steps_without_an_optimizer_are_seen(changes, rules, tmp_path):
     assert len(seen.log.steps) >= 5
     assert {f.rule for f in grave(seen)} == rules
     assert "matmul" in [op.op for op in seen.raw.ops]
+
+
+LOOP = """
+optimizer = torch.optim.Adam(model.parameters())
+for step in range(20):
+    {loss}
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+CTC = """
+import torch
+import torch.nn.functional as F
+torch.manual_seed(0)
+model = torch.nn.Linear(6, 5)
+""" + LOOP.format(
+    loss="""x, y = torch.randn(12, 3, 6), torch.randint(1, 5, (3, 4))
+    scores = F.{softmax}(model(x), dim=-1)
+    loss = F.ctc_loss(scores, y, torch.full((3,), 12), torch.full((3,), 4))"""
+)
+TURNS = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+torch.manual_seed(0)
+
+class Policy(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.state, self.action, self.head = nn.Linear(3, 8), nn.Embedding(7, 8), nn.Linear(8, 7)
+    def forward(self, states, actions):
+        before = F.pad(self.action(actions), (0, 0, 1, -1))
+        return self.head(self.state(states) + before)
+
+model = Policy()
+""" + LOOP.format(
+    loss="""states, actions = torch.randn(4, 9, 3), torch.randint(0, 7, (4, 9))
+    loss = F.cross_entropy(model(states, actions).flatten(0, 1), actions.flatten())"""
+)
+
+
+def rules_of(text, folder):
+    path = folder / "train.py"
+    path.write_text(text)
+    space = {"__name__": "__main__", "__file__": str(path)}
+    code = compile(text, str(path), "exec")
+    seen = watch_script(lambda: exec(code, space), 6, str(path))
+    return {finding.rule for finding in find(seen.log)}
+
+
+@pytest.mark.parametrize("softmax", ["softmax", "log_softmax"])
+def test_ctc_takes_logarithms(softmax, tmp_path):
+    """Of probabilities it can fall below 0, and nothing else says so."""
+    rules = rules_of(CTC.replace("{softmax}", softmax), tmp_path)
+    assert ("probabilities-into-loss" in rules) == (softmax == "softmax")
+
+
+def test_an_action_is_predicted_from_the_state_before_it(tmp_path):
+    """The model is given actions, but knows each only after the state that it answers."""
+    assert "labels-not-shifted" not in rules_of(TURNS, tmp_path)

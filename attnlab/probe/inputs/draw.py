@@ -89,8 +89,8 @@ def _draw_input(spec: Input, sizes: Sizes, dice: Dice, mask: Mask, scale: float)
         return _mask(spec, shape, dice, mask)
     if spec.role == "positions":
         return torch.arange(shape[-1]).expand(shape).clone()  # until it is known what is packed
-    if spec.role == "segments":
-        return _segments(shape, dice)
+    if spec.role in ("segments", "lengths"):
+        return _segments(shape, dice) if spec.role == "segments" else _lengths(shape, sizes, dice)
     if spec.dtype == "int":
         return dice.integers(shape, sizes.get("V", 16))
     if spec.dtype == "bool":
@@ -105,6 +105,14 @@ def _segments(shape: tuple[int, ...], dice: Dice) -> Tensor:
     begins = dice.chance(shape, BEGINS)
     begins[..., 0] = False
     return begins.long().cumsum(-1)
+
+
+def _lengths(shape: tuple[int, ...], sizes: Sizes, dice: Dice) -> Tensor:
+    """How many positions of each sequence are no padding: at least one, of the first all."""
+    longest = next((sizes[axis] for axis in ("S", "T", "L") if axis in sizes), 1)
+    lengths = dice.integers(shape, longest) + 1
+    lengths[:1] = longest
+    return lengths
 
 
 def _mask(spec: Input, shape: tuple[int, ...], dice: Dice, kind: Mask) -> Tensor | None:

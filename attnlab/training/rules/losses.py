@@ -103,9 +103,18 @@ def broadcast_targets(log: TrainingLog) -> Iterator[Finding]:
 
 
 def divergences(log: TrainingLog) -> Iterator[Finding]:
-    """A kl_div whose first argument is not a log-probability."""
-    for call in _steady(log, lambda c: c.name == "kl_div" and not c.log_probabilities):
-        yield found("logits-into-nll", _at(call), call=call)
+    """A kl_div, or a ctc_loss, whose first argument is not a log-probability."""
+    named = ("kl_div", "ctc_loss")
+    for call in _steady(log, lambda c: c.name in named and not c.log_probabilities):
+        if call.probabilities:
+            yield found(
+                "probabilities-into-loss",
+                _at(call),
+                f"the scores {call.shape} that {call.name} takes are probabilities, and it takes "
+                "their logarithms: it can fall below 0 so. Use log_softmax where softmax is",
+            )
+        else:
+            yield found("logits-into-nll", _at(call), call=call)
 
 
 def begins_beside_guessing(log: TrainingLog) -> LossCall | None:

@@ -22,8 +22,9 @@ def _names(weights: Sequence[Weight]) -> str:
     return f"{listed} and {more} more" if more > 0 else listed
 
 
-def _made(log: TrainingLog) -> tuple[str, int]:
-    return (log.optimizers[0].file, log.optimizers[0].line) if log.optimizers else ("", 0)
+def _made(log: TrainingLog, which: int = 0) -> tuple[str, int]:
+    made = log.optimizers[which] if log.optimizers else None
+    return (made.file, made.line) if made else ("", 0)
 
 
 def without_gradient(log: TrainingLog) -> Iterator[Finding]:
@@ -53,14 +54,14 @@ def not_optimized(log: TrainingLog) -> Iterator[Finding]:
             "the optimizer holds none of the parameters of the model that is trained: it was made "
             "for another one, or before the layers were replaced"
         )
-        yield found("not-in-optimizer", _made(log), message)
+        yield found("not-in-optimizer", _made(log, -1), message)
         return
     parts = {w.name.partition(".")[0] for w in left}
     whole = parts.isdisjoint(w.name.partition(".")[0] for w in trained)
     few = sum(_size(w) for w in trained) < sum(_size(w) for w in left)
     yield found(
         "not-in-optimizer",
-        _made(log),
+        _made(log, -1),
         f"{_names(left)}: trainable, and in no optimizer, so "
         f"{'they stay as they were' if len(left) > 1 else 'it stays as it was'} made. Pass "
         "model.parameters(), or set requires_grad to False",
