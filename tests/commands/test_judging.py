@@ -9,7 +9,7 @@ from sample_records import CHECKS, FINDINGS, REPORT, TRACE, check
 from attnlab.errors import Broken
 from attnlab.records import Report, Trace
 from attnlab.records.program import ProgramReport
-from attnlab.records.trial import ProgramTrialReport
+from attnlab.records.trial import FileTrialReport, ProgramTrialReport, TrialResult
 from attnlab.tracer.crash import explain
 from attnlab.verdict import EARLIER
 
@@ -43,6 +43,10 @@ class FakeWorker:
 
     def run_program(self, job):
         return ProgramReport(outcome="error", message="programs are not run here")
+
+    def trials(self, job):
+        results = (TrialResult(reports=(self.run_job(job.job),)) for _ in job.candidates)
+        return FileTrialReport(results=tuple(results))
 
     def program_trials(self, job):
         return ProgramTrialReport()
