@@ -122,13 +122,13 @@ def command(
             return emit(strong, json, 0 if strong.good else 1)
         broken = () if slugs else zip(found.broken_slugs, found.broken, strict=True)
         examined = [unreadable_challenge(slug, error) for slug, error in broken]
-        with ThreadPoolExecutor(AT_ONCE) as pool:
+        pool = ThreadPoolExecutor(AT_ONCE)
+        try:  # bases fill the time that programs leave
             trained = _examine_programs(workers, store, programs, pool)
-            try:  # bases fill the time that programs leave
-                examined += _examine(workers, store, wanted, pool)
-                examined += [one.result() for one in trained]
-            finally:
-                pool.shutdown(cancel_futures=True)
+            examined += _examine(workers, store, wanted, pool)
+            examined += [one.result() for one in trained]
+        finally:  # after Ctrl-C nobody waits for a whole program: its worker is ended
+            pool.shutdown(wait=False, cancel_futures=True)
     page = CheckPage(examined=tuple(examined))
     return emit(page, json, 1 if page.problems else 0)
 

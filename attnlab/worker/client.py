@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import socket
+import threading
 from contextlib import contextmanager, suppress
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Self, TypeVar
@@ -46,6 +47,7 @@ class Worker:
             )
         self.notes: list[str] = []  # what the user should know of the warm judge
         self.retired = False
+        self._ending = threading.Lock()
         self._start(warm=not why_unwanted())
 
     def _start(self, warm: bool = False) -> None:
@@ -142,7 +144,8 @@ class Worker:
         """End all its processes; returns what they printed on stderr."""
         with suppress(OSError):  # wakes a thread that waits for an answer
             self.sock.shutdown(socket.SHUT_RDWR)
-        return self.connection.end()
+        with self._ending:  # that thread ends them, too
+            return self.connection.end()
 
     def __enter__(self) -> Self:
         return self
