@@ -2,7 +2,7 @@
 
 One SQLite file for a run, one commit for each result, so that a killed process loses at most what
 was under way. A result is kept under a key of all it depends on: the files of its base, the sources
-of attnlab, and the settings.
+of attnlab that judge, and the settings.
 """
 
 import hashlib
@@ -23,6 +23,8 @@ from attnlab.records import from_json, to_json
 
 R = TypeVar("R")
 SHORT = 12  # digits of a digest that is shown
+# Rooms that nothing imports while it judges: a new sentence there changes no verdict.
+WITHOUT_A_SAY = ("lessons", "practice", "questions", "render", "cli.py", "doctor.py", "progress.py")
 TABLE = """
 CREATE TABLE IF NOT EXISTS results (
     key TEXT PRIMARY KEY, name TEXT NOT NULL, value TEXT NOT NULL, at REAL NOT NULL)
@@ -135,7 +137,7 @@ class RunStore:
 
 def result_key(folder: str, *settings: object) -> str:
     """What a result about the base in `folder` depends on, as one short text."""
-    return _digest([f"{folder_digest(folder)} {package_digest()} {settings}".encode()])
+    return _digest([f"{folder_digest(folder)} {_judging_digest()} {settings}".encode()])
 
 
 def folder_digest(folder: str) -> str:
@@ -149,7 +151,13 @@ def package_digest() -> str:
     return _files_digest(Path(attnlab.__file__).parent, "*.py")
 
 
-def _files_digest(folder: Path, pattern: str) -> str:
+@cache
+def _judging_digest() -> str:
+    """Digits that change with any source that a verdict can depend on."""
+    return _files_digest(Path(attnlab.__file__).parent, "*.py", WITHOUT_A_SAY)
+
+
+def _files_digest(folder: Path, pattern: str, left_out: tuple[str, ...] = ()) -> str:
     # Python writes its caches under names that pass: nothing in their folders is looked at.
     files = [
         Path(where, name)
@@ -158,6 +166,7 @@ def _files_digest(folder: Path, pattern: str) -> str:
         for name in names
     ]
     files = sorted(path for path in files if path.match(pattern))
+    files = [path for path in files if path.relative_to(folder).parts[0] not in left_out]
     parts = (part for p in files for part in (str(p.relative_to(folder)).encode(), p.read_bytes()))
     return _digest(parts)
 

@@ -215,6 +215,7 @@ def _examine_programs(
             label=program.name,
             stages=_steps(case),
             open_stage=case.stage,
+            checks=case.seen_by if case.stage else (),
             seed=case.seed,
             bugs=case.bugs,
             limits=Limits(seconds=SECONDS),
@@ -252,9 +253,9 @@ def _steps(case: ProgramCase) -> tuple[Stage, ...]:
         return ("stage",) if case.wrong else ("grade", "stage")
     if case.role == "round":
         return ("grade", "bugs")
-    first = case.role == "right" and not case.seed
-    material: tuple[Stage, ...] = ("material",) if first else ()
-    return (*material, "grade", "goals") if case.goals else ("grade",)
+    if case.role == "right":  # that its parts are those of itself is asked once
+        return ("goals",) if case.seed else ("material", "grade", "goals")
+    return ("grade", "goals") if case.goals else ("grade",)
 
 
 def _measure(

@@ -42,7 +42,8 @@ KindName = Annotated[
     str,
     typer.Argument(
         metavar="[KIND]",
-        help="What to ask; any. An id such as shapes.17.2 shows that question.",
+        help="effect, explain, incident, lines, numbers, shapes, spot, tests or why; any short one."
+        " An id such as shapes.17.2 shows that question.",
         autocompletion=complete_kind,
     ),
 ]
@@ -308,10 +309,11 @@ def ask_part(
 
 def _expected(part: Part, measured: int) -> str:
     """What may be typed."""
-    from attnlab.records.quiz import BUDGET
+    from attnlab.records.quiz import BUDGET, COST
 
     if part.evidence and not part.question.expects and measured < BUDGET:
-        return f"the number of a measurement, {BUDGET - measured} left, or a letter"
+        left = f"{BUDGET - measured} left at {COST:g} points each"
+        return f"the number of a measurement, {left}, or a letter"
     return part.question.expects or "a letter"
 
 

@@ -121,7 +121,8 @@ class NamedTarget:
 
     def announce(self, doing: str, job: Job, fed: bool = True) -> None:
         """Print what runs, and how it is fed."""
-        note(f"{doing} {self.typed.target} (your own code: under limits, not isolated)")
+        own = "your own code: " * (not self.chosen or self.chosen.yours)
+        note(f"{doing} {self.typed.target} ({own}under limits, not isolated)")
         if fed and (guess := self.guess(job)):
             note(guess)
 

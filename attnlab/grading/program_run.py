@@ -73,7 +73,7 @@ def _do_stages(grader: ProgramGrader, report: ProgramReport) -> ProgramReport:
         report = replace(report, notes=tuple(constant_answers(grader.right().observed)))
     if "grade" in job.stages:
         report = _grade(grader, report)
-    if "goals" in job.stages and report.passed:
+    if "goals" in job.stages and (report.passed or "grade" not in job.stages):
         goals = tuple(reach_goals(grader))
         missed = [goal for goal in goals if goal.outcome != "passed"]
         outcome: GradeOutcome = "failed" if missed else "passed"

@@ -19,19 +19,24 @@ SHOWN = 12  # ids of a row in a message
 Weights = Mapping[str, Tensor]
 
 
-def right_values(side: Answering, weights: Weights, stage: Stage) -> list[Any]:
+def right_values(side: Answering, weights: Weights, stage: Stage) -> dict[str, Any]:
     """What the right program gives for each check."""
-    return [
-        _ask(side, weights, check, check.right or check.value)["value"] for check in stage.checks
-    ]
+    return {
+        check.id: _ask(side, weights, check, check.right or check.value)["value"]
+        for check in stage.checks
+    }
 
 
-def grade_stage(side: Answering, weights: Weights, stage: Stage, right: list[Any]) -> StageResult:
-    """All checks of a stage; after one that used up the time the others are not tried."""
+def grade_stage(
+    side: Answering, weights: Weights, stage: Stage, right: Mapping[str, Any]
+) -> StageResult:
+    """The checks of a stage of which `right` has a value; after one that used up the time the
+    others are not tried."""
     results: list[CheckResult] = []
-    for check, wanted in zip(stage.checks, right, strict=True):
+    for check in (check for check in stage.checks if check.id in right):
         late = any(result.reason == "timeout" for result in results)
-        results.append(_not_tried(check) if late else _grade_check(side, weights, check, wanted))
+        graded = _not_tried(check) if late else _grade_check(side, weights, check, right[check.id])
+        results.append(graded)
     return StageResult(id=stage.id, title=stage.title, checks=tuple(results))
 
 
@@ -79,8 +84,13 @@ def _crash(error: Raised, check: StageCheck) -> str:
 
 
 def _ask(side: Answering, weights: Weights, check: StageCheck, expression: str) -> dict[str, Any]:
-    given = dict(weights)
-    return side.ask("observe_stage", weights=given, setup=check.setup, expression=expression)
+    return side.ask(
+        "observe_stage",
+        weights=dict(weights),
+        setup=check.setup,
+        expression=expression,
+        metered=bool(check.rows or check.largest),
+    )
 
 
 def _excess(check: StageCheck, answer: Mapping[str, Any]) -> str:

@@ -29,7 +29,8 @@ PLACE = re.compile(
 FILE = re.compile(r"\w+\.py\b")
 NAME = re.compile(r"[A-Za-z_]\w*(?:\.\w+)*")
 # Before a name that may be a word of the text as well: `in forward`, `model.py forward`.
-LEADS = re.compile(r"(?:^|[`.]|\.py,?|\.py:[\d-]+[,:]?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
+# Behind the number of a line it is one, unless the name alone is set off: `model.py:72 layer norm`.
+LEADS = re.compile(r"(?:^|[`.]|\.py,?|\bin|\bfunction|\bmethod|\bdef|\bclass)\s*$")
 # A note that takes the code for right accuses nothing: "no bug", "fine", "looks odd, is right".
 NO_HARM = r"(?:changes\ nothing|makes\ no\ difference|(?:does\ not|doesn't)\ (?:matter|hurt))\b"
 RIGHT_WORDS = r"(?:right|fine|correct|ok|okay|harmless|intended|on\ purpose)\b(?!\?)"
@@ -127,7 +128,7 @@ def _names(text: str, files: Files) -> tuple[NotePlace, ...]:
         name, before, after = match[0], text[: match.start()], text[match.end() :]
         plain = name.islower() and "." not in name and "_" not in name
         if len(known.get(name, ())) == 1 and (
-            not plain or LEADS.search(before) or after[:1] in ("(", "`")
+            not plain or LEADS.search(before) or after[:1] in ("(", "`", ":")
         ):
             found.append(known[name][0])
     return tuple(found)

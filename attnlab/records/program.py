@@ -213,6 +213,7 @@ class ProgramJob:
     label: str  # the folder, as messages show it
     stages: tuple[Literal["train", "measure", "material", "grade", "stage", "goals", "bugs"], ...]
     open_stage: str = ""  # the one after the bugs that "stage" grades
+    checks: tuple[str, ...] = ()  # of that stage, with which its grade may end; all
     bugs: tuple[str, ...] = ()  # of the round, in which "bugs" looks
     seed: int = 0
     limits: Limits = field(default_factory=Limits)

@@ -274,7 +274,10 @@ def test_an_expression_of_a_stage_has_its_value_and_its_cost(session):
     """After its lines of setup, with these weights: rows through a weight, the largest tensor."""
     weights = ask(session, "initial_weights", seed=0)["tensors"]
     setup, value = "ids = torch.arange(3)", "model.table(ids) @ model.table.weight.T"
-    told = ask(session, "observe_stage", weights=weights, setup=setup, expression=value)
+    given = {"weights": weights, "setup": setup, "expression": value}
+    told = ask(session, "observe_stage", **given, metered=True)
     table = weights["table.weight"]
     assert torch.equal(told["value"], table[:3] @ table.T)
     assert (told["rows"], told["largest"]) == (3, [4, 5])
+    told = ask(session, "observe_stage", **given, metered=False)
+    assert (told["rows"], told["largest"]) == (0, [])

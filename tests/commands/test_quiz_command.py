@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from attnlab.progress import Progress
+from attnlab.questions.base import kind_names
 
 
 def events():
@@ -65,6 +66,12 @@ def test_a_category_is_asked_about(shell, kind, about):
     said = shell("quiz", kind, "--about", "weather")
     assert (said.code, "asks nothing about that" in said.err) == (2, True)
     assert "weather" not in said.err.partition("hint")[2]
+
+
+def test_its_help_lists_every_kind(shell):
+    """Whoever asks what there is need not start a quiz to see it."""
+    text = shell("quiz", "--help").out
+    assert [name for name in kind_names() if name not in text] == []
 
 
 def test_flags_that_make_no_sense_are_refused(shell):

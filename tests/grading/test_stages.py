@@ -21,10 +21,10 @@ SLIPS = {slip.id: slip for slip in CACHE.slips}
 
 @pytest.fixture
 def grade(worker):
-    def run(files, *stages, seconds=60.0):
+    def run(files, *stages, seconds=60.0, checks=()):
         return worker.run_program(ProgramJob(
             program=PROGRAM, files=files, label="char-gpt", stages=stages or ("stage",),
-            open_stage="kv-cache", limits=Limits(seconds=seconds),
+            open_stage="kv-cache", limits=Limits(seconds=seconds), checks=checks,
         ))  # fmt: skip
 
     return run
@@ -45,6 +45,13 @@ def test_the_solution_passes_with_the_parts_of_the_program(grade):
     report = grade(CACHE.solution, "grade", "stage")
     assert report.passed, failed(report)
     assert {part.outcome for part in report.parts} == {"passed"}
+
+
+def test_a_grade_may_end_with_a_check_that_is_named(grade):
+    """What comes before it is graded too: a cache that is shared fails only once it was used."""
+    ids = [check.id for check in CACHE.checks]
+    report = grade(CACHE.solution, checks=(ids[1],))
+    assert [check.id for check in report.stage.checks] == ids[:2]
 
 
 def test_a_message_says_which_step_differs_and_by_how_much(grade):

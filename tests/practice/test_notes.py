@@ -100,6 +100,8 @@ def test_words_that_are_also_names_are_no_place_in_the_middle_of_a_text():
     for text in ("train: gradients add up", "in train gradients add up", "train() adds up"):
         assert [place.file for place in read(text).places] == ["train.py"], text
     assert not read("in forward the mask is wrong").places
+    assert read(f"model.py:{MASK} generate sees too much").outside is None
+    assert str(read(f"model.py:{MASK} train(): gradients add up").outside).startswith("train.py")
 
 
 def test_a_note_that_takes_code_for_right_accuses_nothing():
