@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterable, Iterator
 
-from attnlab.target.mask_usage import mask_meanings
+from attnlab.target.mask_usage import hides_padding, mask_meanings
 from attnlab.target.source_walk import Function, Told, called, scopes
 
 # Arguments that change what attention computes.
@@ -51,7 +51,7 @@ def opposite_masks(tree: ast.Module) -> Iterator[Told]:
         for function in own.values():
             kinds: dict[str, list[tuple[str, int, str]]] = {}
             for name in (a.arg for a in (*function.args.args, *function.args.kwonlyargs)):
-                if "mask" in name:
+                if "mask" in name or hides_padding(function, name):
                     found = kinds.setdefault(WHOSE.sub("", name), [])
                     found += [(*said, name) for said in mask_meanings(function, name, known)]
             for found in kinds.values():
@@ -90,7 +90,8 @@ def _opposite(function: Function, found: list[tuple[str, int, str]]) -> Iterator
     sure = [use for use in found if use[0] in ("allows", "forbids")]
     if len({said for said, _, _ in sure}) < 2:
         return
-    usual = "forbids" if "pad" in sure[0][2] else sure[0][0]
+    word = sure[0][2]  # `frames`, `valid` name what is seen
+    usual = "forbids" if "pad" in word else sure[0][0] if "mask" in word else "allows"
     _, line, name = next(use for use in sure if use[0] != usual)
     _, right, other = next(use for use in sure if use[0] == usual)
     hides = "True" if usual == "allows" else "False"

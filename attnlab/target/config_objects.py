@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from attnlab.catalogue.literals import Call, Scalar, Symbol
 from attnlab.catalogue.schema import parse_init
 from attnlab.records import record
+from attnlab.target.conventions import names_part
 from attnlab.target.outline import Definition, Parameter, Signature
 
 NAMES = ("config", "cfg", "conf", "args", "hparams", "settings", "options")
@@ -44,7 +45,12 @@ def find_config(build: Signature | None, near: Mapping[str, Definition]) -> Conf
 
 
 def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition | None:
-    """The class by its annotation, else the only class of the file with the name of a config."""
+    """The class by its annotation, else the only class of the file with the name of a config, or
+    of the part that is asked for."""
+    if parameter.required and parameter.annotation in ("", "nn.Module", "Module"):
+        parts = [d for n, d in near.items() if d.module and names_part(parameter.name, n)]
+        if len(parts) == 1:
+            return parts[0]
     makers = {n: d for n, d in near.items() if d.kind == "class" and not d.module}
     noted = re.findall(r"\w+", parameter.annotation)
     if noted:

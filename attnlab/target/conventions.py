@@ -78,7 +78,8 @@ OF_KIND = {"int": 4, "float": 0.5, "bool": True}  # where nothing but its annota
 CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
-    "hidden embeddings memory context encoder_hidden_states mels mel spec spectrogram feats frames",
+    "hidden embeddings memory context encoder_hidden_states mels mel spec spectrogram feats frames "
+    "pos query_pos pos_embed pos_emb position_embedding",
     "B 3 32 32": "img image images imgs pixel_values",
     "B S int": "input_ids ids tokens token_ids idx positions position_ids",
     "D D": "wq wk wv wo w_q w_k w_v w_o",
@@ -86,7 +87,7 @@ _FEEDS = {
     "doc_id doc_ids seq_id seq_ids sequence_ids",
     "B int lengths": "lengths lens seq_lens seq_lengths src_lengths src_lens tgt_lengths x_lengths "
     "input_lengths valid_lens valid_lengths prefix_len prefix_lens prefix_lengths mel_lengths",
-    "B int": "t timestep timesteps",
+    "B int": "t timestep timesteps class_labels class_ids class_idx",
     "B S S bool forbids": "mask attn_mask attention_mask src_mask causal_mask",
     "B S bool forbids": "key_padding_mask padding_mask pad_mask",
     "B S S bool allows": "adj adjacency adj_matrix adj_mat",
@@ -94,6 +95,7 @@ _FEEDS = {
 }
 FEEDS = {name: said for said, names in _FEEDS.items() for name in names.split()}
 MASKS = ("mask", "keep", "visible", "valid", "attend")  # in names of masks
+TIMES = {"t", "ts", "timestep", "timesteps", "time", "noise_level", "sigma"}  # of a diffusion model
 # Arguments of forward that are no tensors, by what they may be.
 ARGUMENTS: dict[str, Scalar] = {
     **dict.fromkeys(("seq_len", "length", "seq_length", "T", "n"), Symbol("S")),
@@ -119,6 +121,18 @@ def usual_value(argument: str, annotation: str = "") -> Scalar | None:
 def names_mask(argument: str) -> bool:
     """Whether an argument of this name is a mask over keys."""
     return any(word in argument.lower() for word in MASKS)
+
+
+def names_part(argument: str, class_name: str) -> bool:
+    """Whether an argument of a constructor is, by its name, a module of that class: `layer` or
+    `encoder_layer` an `EncoderLayer`."""
+    word = argument.replace("_", "").lower()
+    return len(word) > len("net") and class_name.lower().endswith(word)
+
+
+def names_class(argument: str) -> bool:
+    """Whether an argument of this name may be the class that a sample is of."""
+    return bool(re.fullmatch(r"y|c|cls|cond|(class_?)?(labels?|ids?|idx)|classes", argument))
 
 
 def usual_feed(argument: str, annotation: str) -> str:

@@ -14,6 +14,15 @@ SEEN_OTHERWISE = {
 }
 
 
+PADDING = "key_padding_mask"  # in PyTorch's layers: True is hidden
+
+
+def hides_padding(function: Function, argument: str) -> bool:
+    """Whether a function gives its mask on as one over keys."""
+    keywords = (n for n in ast.walk(function) if isinstance(n, ast.keyword))
+    return any((k.arg or "").endswith(PADDING) and is_argument(k.value, argument) for k in keywords)
+
+
 def mask_meaning(function: Function, argument: str) -> str:
     """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
     said = next((said for said, _ in mask_meanings(function, argument)), "")
@@ -66,7 +75,10 @@ def _said_by_call(
     """What filling by a mask, choosing by it or attending with it says of True in it."""
     name, method = last_name(call.func), isinstance(call.func, ast.Attribute)
     given = list(call.args)
-    if name == "scaled_dot_product_attention":
+    padding = [k.value for k in call.keywords if (k.arg or "").endswith(PADDING)]
+    if padding:
+        masks, allows, method = padding, False, True
+    elif name == "scaled_dot_product_attention":
         masks = [k.value for k in call.keywords if k.arg == "attn_mask"] or given[3:4]
         allows = True
     elif name in ("masked_fill", "masked_fill_"):
@@ -120,7 +132,7 @@ def _said_of_mask(node: ast.AST, argument: str) -> str:
             return "allows"
         case ast.BinOp(op=ast.Sub(), left=ast.Constant(value=1), right=right):
             return "allows" if is_argument(right, argument) else ""  # (1 - mask) * -1e9
-        case ast.BinOp(op=ast.Mult(), left=left, right=ast.Subscript() as right):
+        case ast.BinOp(op=ast.Mult(), right=ast.Subscript() | ast.Call() as right):
             return "allows" if is_argument(right, argument) else ""
         case ast.BinOp(op=ast.Add(), left=left, right=right):
             return (

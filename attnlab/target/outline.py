@@ -11,7 +11,15 @@ from typing import Literal
 from attnlab.catalogue.literals import Scalar
 from attnlab.records import record
 from attnlab.target.constants import fill_in_defaults, integer_constants
-from attnlab.target.conventions import CHANNELS, PICTURE_SIZES, names_mask
+from attnlab.target.conventions import (
+    CHANNELS,
+    PICTURE_SIZES,
+    TIMES,
+    names_class,
+    names_mask,
+    names_part,
+    usual_feed,
+)
 from attnlab.target.layer_widths import layer_widths
 from attnlab.target.top_level import is_demo, may_bind_more, read_names
 from attnlab.target.usage import CHANNELS_LAST, IDS, PICTURE, VECTORS, ClassUsage
@@ -98,10 +106,19 @@ def read_outline(tree: ast.Module) -> Outline:
         demo=any(is_demo(node) for node in tree.body),
         constants=constants,
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
-        roots=tuple(usage.roots(modules)),
+        roots=tuple(_without_parts(usage.roots(modules), found)),
         imports=tuple(dict.fromkeys(_imports(tree))),
         trains=_trains(tree),
     )
+
+
+def _without_parts(roots: list[str], found: dict[str, Definition]) -> Iterator[str]:
+    """The modules that are no argument of another one's constructor."""
+    for name in roots:
+        builds = [found[other].build for other in roots if other != name]
+        asked = [p.name for build in builds if build for p in build.parameters if p.required]
+        if not any(names_part(argument, name) for argument in asked):
+            yield name
 
 
 def _imports(tree: ast.Module) -> Iterator[str]:
@@ -177,12 +194,16 @@ def _with_feeds(
     axes[CHANNELS_LAST] = f"B {side} {side} D"
 
     def feed(argument: str) -> str:
-        if names_mask(argument):
+        if names_mask(argument) or usage.is_padding(name, argument):
             return usage.mask_axes(name, argument)
         width, kind = made.get(usage.width(name, argument)), usage.fed(name, argument)
+        if kind == IDS and names_class(argument) and TIMES & set(forward.names()):
+            return "B int"  # of a diffusion model: one class for each sample
         if kind in ("", VECTORS) and type(width) is int:
             return f"{first} {width}"
-        return axes.get(kind, "")
+        usual = usual_feed(argument, "") if first == "S B" else ""
+        turned = usual.replace("B S", first, 1) if usual in ("B S D", "B S int") else ""
+        return axes.get(kind, turned)
 
     found = (
         replace(p, feed=feed(p.name), keys=usage.keys(name, p.name)) for p in forward.parameters

@@ -26,6 +26,7 @@ FITTINGS = 3  # other inputs that are tried where those guessed do not fit
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
 WIDTHS = re.compile(  # how PyTorch says which width a layer takes
     r"normalized_shape=\[(\d+)\]|\(\d+x\d+ and (\d+)x\d+\)|equal to input_size. Expected (\d+), got"
+    r"|input\[\d+, \d+, \d+\] to have (\d+) channels"
 )
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
@@ -142,8 +143,8 @@ def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | N
     last = "int" if ids else next(filter(None, width.groups()), "") if width else ""
     taken = {name.partition(".")[0] for name in crash.inputs}
     axes = (text.split() for text in guessed_inputs(typed, job) if last)
-    floats = ([*words[:-1], last] for words in axes if words[-1] in ("D", "C", "E"))
-    fed = tuple(" ".join(words) for words in floats if words[0].rstrip(":") in taken)
+    floats = [[*words[:-1], last] for words in axes if words[-1] in ("D", "C", "E")]
+    fed = tuple(" ".join(w) for w in floats if w[0].rstrip(":") in taken or len(floats) == 1)
     return typed.with_flags(inputs=fed) if fed else None
 
 

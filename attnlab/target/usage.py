@@ -13,7 +13,13 @@ from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
 from attnlab.target.conventions import DIMENSIONS, FEEDS, LITERALS
-from attnlab.target.mask_usage import fresh_axes, last_name, mask_meaning, mask_shape
+from attnlab.target.mask_usage import (
+    fresh_axes,
+    hides_padding,
+    last_name,
+    mask_meaning,
+    mask_shape,
+)
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 D, H, V, M, F = map(Symbol, ("D", "H", "V", "M", "F"))
@@ -178,6 +184,11 @@ class ClassUsage:
         names = _parameters(self.methods[made].get(method))
         return self.fed(made, names[place], depth - 1, method) if place < len(names) else ""
 
+    def is_padding(self, name: str, argument: str) -> bool:
+        """Whether forward gives it on as a mask over keys, whatever it is called."""
+        forward = self.methods[name].get("forward")
+        return forward is not None and hides_padding(forward, argument)
+
     def mask_axes(self, name: str, argument: str, depth: int = DEEP, fresh: int = 0) -> str:
         """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing.
         `fresh` axes were added to it before."""
@@ -186,7 +197,8 @@ class ClassUsage:
             return ""
         fresh += fresh_axes(function, argument)
         if meaning := mask_meaning(function, argument):
-            return f"{mask_shape(fresh)} bool {meaning}"
+            keys = hides_padding(function, argument)
+            return f"{'B S' if keys else mask_shape(fresh)} bool {meaning}"
         for call, _ in _calls(function):
             made = self._made(name, call.func)
             inner = self.methods.get(made, {}).get("forward")
@@ -238,6 +250,8 @@ class ClassUsage:
             return True
         forward = self.methods[name].get("forward")
         for argument in _parameters(forward)[:1]:
+            if _second_axis_is_batch(forward, argument):
+                return True
             for names in _unpacked(forward, argument):
                 if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
                     return True
@@ -355,7 +369,10 @@ def _aliases(function: Function) -> dict[str, str]:
 
 
 def _name(node: ast.expr, known: Mapping[str, str]) -> str:
-    """The argument, or field of a config, that an expression is; "" for others."""
+    """The argument, or field of a config, that an expression is, or is a few more than, as in
+    `vocab + 1`; "" for others."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add):
+        node = node.left if isinstance(node.right, ast.Constant) else node
     text = ast.unparse(node)
     if text in known:
         return known[text]
@@ -373,6 +390,16 @@ def _unpacked(function: Function | None, argument: str) -> Iterator[list[str]]:
         whole = ast.unparse(node.value) in (f"{argument}.shape", f"{argument}.size()")
         if whole and not any(isinstance(e, ast.Starred) for e in elements):
             yield [ast.unparse(e) for e in elements]
+
+
+def _second_axis_is_batch(function: Function | None, argument: str) -> bool:
+    """`bs = x.shape[1]`."""
+    assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign)] if function else []
+    texts = (f"{argument}.shape[1]", f"{argument}.size(1)")
+    return any(
+        ast.unparse(n.value) in texts and ENTRIES.fullmatch(ast.unparse(n.targets[0]))
+        for n in assigned
+    )
 
 
 def _compares_with_padding(node: ast.AST, argument: str) -> bool:

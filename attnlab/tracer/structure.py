@@ -4,7 +4,7 @@ import ast
 import linecache
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -191,7 +191,7 @@ def _unread_in(kind: Any, outermost: bool) -> tuple[Finding, ...]:
         if name in named or name.startswith("_") or "locals" in named:
             continue
         keywords = place >= len(forward.args.args) - 1
-        given = _is_given(source.file, kind.__name__, name, None if keywords else place)
+        given = _is_given(source.file, kind.__name__, names, name, None if keywords else place)
         told = "" if outermost or given else "; nothing in this file gives it"
         asked = outermost and place < len(names) - len(forward.args.defaults) - len(
             forward.args.kwonlyargs
@@ -227,15 +227,17 @@ def _calls(file: str) -> tuple[ast.Call, ...]:
     return tuple(n for n in ast.walk(tree) if isinstance(n, ast.Call))
 
 
-def _is_given(file: str, kind: str, name: str, place: int | None) -> bool:
-    """Whether some call in the file gives this argument to something that is made of this class."""
+def _is_given(file: str, kind: str, names: Sequence[str], name: str, place: int | None) -> bool:
+    """Whether some call in the file gives this argument to something that is made of this class,
+    or gives several by keyword that are all its own."""
     holders = _holders(file, kind)
     for call in _calls(file):
         function = call.func
         owner = (
             function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
         )
-        if owner not in holders:
+        fits = len(call.keywords) > 1 and {k.arg for k in call.keywords} <= set(names)
+        if owner not in holders and not fits:
             continue
         keyword = next((k.value for k in call.keywords if k.arg == name), None)
         value = keyword or (

@@ -83,8 +83,13 @@ def configured(tmp_path, monkeypatch):
             "class Config:\n n_embd = 16\n n_head = 4\n" + CONFIG[CONFIG.index("class Net") :],
             "Config()",
         ),
+        (
+            "class InnerConfig(nn.Module):\n def __init__(self, n_embd, n_head=4): ...\n"
+            + CONFIG[CONFIG.index("class Net") :].replace(': "Config"', ""),
+            "InnerConfig(n_embd=D, n_head=H)",
+        ),
     ],
-    ids=["dataclass", "by name", "constructor", "attributes"],
+    ids=["dataclass", "by name", "constructor", "attributes", "a module of the file"],
 )
 def test_a_config_of_the_same_file_is_made(configured, text, init):
     """Its settings are arguments like any other, and its defaults say the sizes."""

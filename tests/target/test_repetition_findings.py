@@ -89,6 +89,20 @@ h = self.tf(src, tgt, src_key_padding_mask=pad{more})
 """
 STEP = "schedule.step()"
 
+FRAMES = """
+    class Conv(nn.Module):
+        def forward(self, x, keep):
+            return self.conv(x * keep.unsqueeze(1))
+
+    class Block(nn.Module):
+        def __init__(self):
+            self.conv = Conv()
+
+        def forward(self, x, frames):
+            y = self.att(x, x, x, key_padding_mask={mask})[0]
+            return x + self.conv(y, frames)
+"""
+
 
 @pytest.mark.parametrize(
     ("rule", "text", "wrong", "right"),
@@ -111,6 +125,7 @@ STEP = "schedule.step()"
         ("schedule-short", SCHEDULE, {"plan": "epochs", "often": STEP, "seldom": ""},
          {"plan": "epochs", "often": "", "seldom": STEP}),
         ("mask-turned", MASKS, {"mask": "memory_padding_mask"}, {"mask": "~memory_padding_mask"}),
+        ("mask-turned", FRAMES, {"mask": "frames"}, {"mask": "~frames"}),
         ("memory-open", MEMORY, {"more": ""}, {"more": ", memory_key_padding_mask=pad"}),
         ("mask-turned", PATHS, {"mask": "mask"}, {"mask": "mask == 0"}),
     ],

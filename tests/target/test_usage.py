@@ -56,6 +56,44 @@ def test_the_root_is_the_module_that_no_other_uses():
     assert outline(GPT).roots == ("GPT",)
 
 
+PARTS = """
+class Layer(nn.Module):
+    def __init__(self, d_model=16):
+        self.norm = nn.LayerNorm(d_model)
+    def forward(self, tgt, memory, memory_key_padding_mask=None):
+        return self.norm(tgt)
+
+class Decoder(nn.Module):
+    def __init__(self, layer, depth):
+        self.layers = nn.ModuleList([copy.deepcopy(layer) for _ in range(depth)])
+    def forward(self, memory, pad):
+        bs = memory.shape[1]
+        for layer in self.layers:
+            memory = layer(memory, memory, memory_key_padding_mask=pad)
+        return memory
+"""
+
+
+def test_a_part_is_an_argument_of_what_it_is_part_of():
+    """So it is no root, its batch stands second where that is read off, and its mask is over
+    keys."""
+    assert outline(PARTS).roots == ("Decoder",)
+    assert forward(PARTS, "Decoder") == {"memory": "S B D", "pad": "B S bool forbids"}
+
+
+def test_a_diffusion_model_has_one_class_for_each_sample():
+    """Not one for each position; the table may have rows besides those of the classes."""
+    text = """
+    class DiT(nn.Module):
+        def __init__(self, dim, kinds):
+            self.label = nn.Embedding(kinds + 1, dim)
+        def forward(self, x, t, y):
+            return x + self.label(y)
+    """
+    assert forward(text, "DiT")["y"] == "B int"
+    assert outline(text).definitions["DiT"].roles["kinds"] == "V"
+
+
 def test_inputs_are_known_by_where_they_go():
     """Ids go into an embedding; a mask that is compared with 0 allows, also inside a block."""
     assert forward(GPT, "GPT") == {"stuff": "B S int", "allowed_mask": "S S bool allows"}

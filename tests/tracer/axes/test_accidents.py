@@ -39,6 +39,10 @@ WRONG = {
     "positions by entry": ("x + W.table[:B][:, None]", [("position-on-batch", 1)]),
     "counted by entry": ("x + torch.arange(B)[:, None, None]", [("position-on-batch", 1)]),
     "key heads tiled": ("z = kv.repeat(1, 3, 1, 1)\nq @ z.mT", [("head-order", 1)]),
+    "key heads tiled before fused attention": (
+        "z = kv.repeat(1, 3, 1, 1)\nF.scaled_dot_product_attention(q, z, z)",
+        [("head-order", 1)],
+    ),
     "a mask on the queries alone": (
         f"{SCORES}s = s.masked_fill(pad[:, None, :, None], -1e9)\ns.softmax(-1)",
         [("mask-no-effect", 2)],

@@ -228,7 +228,7 @@ def sdpa(flow: Flow, call: Call) -> TracedTensor:
     roles(k.axes[-1], k.axes[:-2], "Hkv" if _wide(q.axes) != _wide(k.axes) else "H")
     outer = [
         flow.unify(x, y, call, "scaled_dot_product_attention takes as one batch")
-        if sum(a.size for a in leaves(x)) == sum(a.size for a in leaves(y))
+        if size(x) == size(y)
         else x
         for x, y in zip(q.axes[:-2], _leading_axes(k.axes, len(q.axes) - 2), strict=True)
     ]
