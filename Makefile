@@ -14,6 +14,8 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PIP_ARGS ?=
 BIN := .venv/bin
 READY := .venv/.ready
+# Tests and checks start hundreds of processes: attnlab is compiled once, whatever the shell says.
+export PYTHONDONTWRITEBYTECODE :=
 PEERS := tests/references/peers tests/accuracy/peers tests/catalogue/peers
 
 .PHONY: faults hostile demo test check strength accuracy triage lint docs quiz-check test-peers clean

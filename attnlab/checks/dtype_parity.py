@@ -11,10 +11,11 @@ Right: `x.new_zeros`, `torch.finfo(x.dtype).min` or -inf, and the dtype of x in 
 
 Looked at are the types that the contract names, at the length of the round, at one that is longer
 than what a vectorised kernel takes in one go, and for one position alone without a mask; gradients
-in train mode, where there is a reference; and whether masked keys change nothing there, too. Where
-the contract promises `float16-range`, scores are as large as float16 holds: times a constant before
-they are cast, they are infinite, and all of them the largest. Where it promises
-`float64-precision`, a softmax in float32 is seen.
+in train mode, where there is a reference; and whether masked keys, and later ones, change nothing
+there, too: in float64 a weight of 1e-9 that a mask has left is seen. Where the contract promises
+`float16-range`, scores are as large as float16 holds: times a constant before they are cast, they
+are infinite, and all of them the largest. Where it promises `float64-precision`, a softmax in
+float32 is seen.
 """
 
 from dataclasses import replace
@@ -58,14 +59,18 @@ def run(probe: Probe) -> Failure | None:
     kinds = mask_kinds(probe.contract, "random")
     samples = [probe.sample(mask) for mask in kinds]
     samples += _others(probe, kinds[-1], samples[-1][0])
-    dtypes, pair = probe.contract.dtypes, _hiding(probe)
-    found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pair.given])
+    dtypes, hidden = probe.contract.dtypes, _hidden(probe)
+    pairs = [inputs for one in hidden for inputs in (one.before, one.after)]
+    found = probe.cast_calls(dtypes, [*(inputs for inputs, _ in samples), *pairs])
     failure = first_failure(
         first_failure(
             at_sizes_of(probe, inputs, _mismatch(probe, inputs, out, exact, dtype))
             for (inputs, exact), out in zip(samples, outputs, strict=False)
         )
-        or _shows(probe, pair, outputs[len(samples) :], dtype)
+        or first_failure(
+            _shows(probe, one, outputs[at], outputs[at + 1], dtype)
+            for at, one in zip(range(len(samples), len(outputs), 2), hidden, strict=True)
+        )
         for dtype, outputs in zip(dtypes, found, strict=True)
     )
     narrow = [dtype for dtype in dtypes if dtype != "float64"]
@@ -102,41 +107,57 @@ def _mismatch(
     return None if fine else Failure(message=says, advice=NARROW)
 
 
-class Pair(NamedTuple):
-    """Inputs with a key that is hidden from all, and the same with other values of that key."""
+class Hidden(NamedTuple):
+    """Inputs with a key that is hidden from all others, and the same with other values of it."""
 
-    given: tuple[Inputs, ...] = ()  # none where there is no such thing
-    key: int = 0
+    before: Inputs
+    after: Inputs
+    key: int
+    why: str = "was masked for every query"
 
 
-def _hiding(probe: Probe) -> Pair:
-    """Loud inputs: a fill of -1000 is more than what float16's other scores are."""
-    length = probe.sizes.get(key_axis(probe.contract), 1)
-    if not {"mask", "keys"} <= known_facts(probe.contract) or length < 2:
-        return Pair()
+def _hidden(probe: Probe) -> list[Hidden]:
+    """Loud inputs: a fill of -1000 is more than what float16's other scores are. Of still ones, a
+    residual does not drown a weight of 1e-9 that a mask has left."""
+    length, facts = probe.sizes.get(key_axis(probe.contract), 1), known_facts(probe.contract)
+    if length < 2:
+        return []
+    if {"causal", "sequence"} <= facts and "mask" not in facts:
+        before, last = probe.draw(), slice(length - 1, length)
+        later = Hidden(before, redraw(probe, before, "S", last), length - 1, "is the last one")
+        return [later]
+    return [
+        found
+        for scale in (LOUD, 1.0)
+        if {"mask", "keys"} <= facts and (found := _masked(probe, scale, length))
+    ]
+
+
+def _masked(probe: Probe, scale: float, length: int) -> Hidden | None:
     key = probe.random_integer(int("causal" in probe.contract.promises), length)
     try:
-        before = hide_key(probe, probe.draw("one-key", LOUD), key, length)
+        before = hide_key(probe, probe.draw("one-key", scale), key, length)
     except Skip:
-        return Pair()
-    after = redraw(probe, before, key_axis(probe.contract), slice(key, key + 1))
-    return Pair((before, after), key)
-
-
-def _shows(probe: Probe, pair: Pair, outputs: list[Tensor], dtype: str) -> Failure | None:
-    """Whether the hidden key is seen. What overflows is no sign of it."""
-    if not pair.given:
         return None
-    before, after = (out.double() for out in outputs)
+    changed = slice(key, key + 1)
+    return Hidden(before, redraw(probe, before, key_axis(probe.contract), changed), key)
+
+
+def _shows(
+    probe: Probe, hidden: Hidden, before: Tensor, after: Tensor, dtype: str
+) -> Failure | None:
+    """Whether the hidden key is seen. What overflows is no sign of it."""
+    before, after = before.double(), after.double()
     gap = (before - after).abs().nan_to_num(0.0, 0.0, 0.0)
     axis = key_axis(probe.contract)
     if axis == query_axis(probe.contract) and axis in probe.contract.output:
-        gap.select(probe.contract.output.index(axis), pair.key).zero_()
-    bad = gap > SAME * EPS[dtype] * before.abs().nan_to_num(0.0, 0.0, 0.0).clamp(min=1.0)
+        gap.select(probe.contract.output.index(axis), hidden.key).zero_()
+    same = FINE if dtype == "float64" else SAME * EPS[dtype]  # whatever is rounded inside
+    bad = gap > same * before.abs().nan_to_num(0.0, 0.0, 0.0).clamp(min=1.0)
     return failure_at(
         bad,
         lambda where: (
-            f"in {dtype} key {pair.key} was masked for every query, but changing it "
+            f"in {dtype} key {hidden.key} {hidden.why}, but changing it "
             f"changed the output at {where}, by up to {gap.max().item():.2g}"
         ),
         f"Print the masked scores in {dtype}: each must be far below all others, or -inf.",

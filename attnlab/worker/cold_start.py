@@ -33,6 +33,12 @@ def worker_environment(catalogue: str = "") -> dict[str, str]:
     return environment | {"ATTNLAB_CATALOGUE": catalogue}
 
 
+def isolated_python() -> list[str]:
+    """The command that runs this interpreter with nothing of the user's; what judges is compiled
+    once, unless the user forbids that."""
+    return [sys.executable, "-I", *["-B"] * sys.flags.dont_write_bytecode]
+
+
 class ColdStart:
     """The process tree of a command that has no warm judge."""
 
@@ -43,7 +49,7 @@ class ColdStart:
 
         self.sock, theirs = socket.socketpair()
         self.folder = make_scratch()
-        command = [sys.executable, "-I", "-B", str(ZYGOTE), str(theirs.fileno())]
+        command = [*isolated_python(), str(ZYGOTE), str(theirs.fileno())]
         with theirs:
             try:
                 self.process = subprocess.Popen(

@@ -34,11 +34,12 @@ from contextlib import suppress
 from functools import cache, partial
 
 from attnlab.candidate.process_state import Surroundings
+from attnlab.worker.cold_start import isolated_python
 from attnlab.worker.sandbox import layers
 from attnlab.worker.scratch import remove_left_scratches
 from attnlab.worker.server_address import Address, hash_sources
 from attnlab.worker.wire import receive, send
-from attnlab.worker.zygote import Zygote, serve_as_judge, warm_up
+from attnlab.worker.zygote import Zygote, compile_once, serve_as_judge, warm_up
 
 COMMANDS = 1000  # until it starts a successor: whatever leaks, leaks no more than this
 ASKED = 3  # exit status of a process that only told the state
@@ -183,7 +184,7 @@ class Server:
         fcntl.flock(lock, fcntl.LOCK_EX)
         fds = (self.listener.fileno(), lock)
         arguments = [*map(str, fds), str(self.path), self.key, str(self.idle)]
-        command = [sys.executable, "-I", "-B", __file__, *arguments]
+        command = [*isolated_python(), __file__, *arguments]
         subprocess.Popen(command, pass_fds=fds, start_new_session=True)
         os.close(lock)
         self.leaving = True  # but the socket stays
@@ -262,6 +263,7 @@ def _serve_judges(requests: socket.socket, tell: int) -> NoReturn:
     server = os.getppid()
     with suppress(layers.Missing, OSError):
         layers.end_with_parent(signal.SIGKILL)
+    compile_once()
     importlib.import_module("attnlab.worker.judge")
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for judges
     signal.signal(signal.SIGHUP, signal.SIG_IGN)

@@ -9,7 +9,6 @@ import os
 import socket
 import struct
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,7 +16,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from attnlab.records import from_json, record
-from attnlab.worker.cold_start import NOWHERE, worker_environment
+from attnlab.worker.cold_start import NOWHERE, isolated_python, worker_environment
 from attnlab.worker.server_address import Address, find_address, known_addresses
 from attnlab.worker.wire import TooLong, receive, send
 
@@ -189,7 +188,7 @@ def _start(address: Address) -> socket.socket | None:
         with listener:
             arguments = [listener.fileno(), lock, address.socket, address.key, _idle_time()]
             server = subprocess.Popen(
-                [sys.executable, "-I", "-B", str(SERVER), *map(str, arguments)],
+                [*isolated_python(), str(SERVER), *map(str, arguments)],
                 env=worker_environment(),
                 cwd=NOWHERE,
                 stdin=subprocess.DEVNULL,

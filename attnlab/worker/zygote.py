@@ -57,11 +57,18 @@ def warm_up() -> Surroundings:
     before = Surroundings()
     gc.collect()
     gc.freeze()
+    sys.dont_write_bytecode = True  # what candidates import leaves no files behind
     return before
+
+
+def compile_once() -> None:
+    """Let what this process imports be kept compiled, unless the user forbids that."""
+    sys.dont_write_bytecode = bool(sys.flags.dont_write_bytecode)
 
 
 def serve_as_judge(front: socket.socket, zygote: socket.socket) -> NoReturn:
     """Be the judge of one command, until it closes its socket."""
+    compile_once()
     from attnlab.worker.judge import serve
 
     try:

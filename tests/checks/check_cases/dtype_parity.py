@@ -7,6 +7,7 @@ from trial import ATTENTION, EMPTY_ROWS, KERNEL, SELF, Case, changed
 
 TYPES = replace(SELF, dtypes=("float64", "bfloat16", "float16"))
 TURNS = replace(TURNED, dtypes=("float64", "bfloat16", "float16"))
+FUTURE = "x.new_ones(1, x.shape[1], x.shape[1]).triu(1).bool()"
 FILL = "scores.masked_fill(mask[:, None], -torch.inf)"
 WRONG = {
     "an additive mask in float32": Case(
@@ -39,6 +40,18 @@ WRONG = {
             ),
         ),
         replace(TYPES, dtypes=("float64",)),
+    ),
+    "a fill that leaves a billionth beside a large residual": Case(
+        changed(ATTENTION, (FILL, "scores.tanh().masked_fill(mask[:, None], -20.0)")), TYPES, None
+    ),
+    "a future that weighs a billionth": Case(
+        changed(
+            ATTENTION,
+            ("forward(self, x, mask=None):", f"forward(self, x):\n        mask = {FUTURE}"),
+            (FILL, "scores.tanh().masked_fill(mask[:, None], -20.0)"),
+        ),
+        replace(TYPES, inputs=SELF.inputs[:1], promises=("causal",)),
+        None,
     ),
     "empty rows that float16 does not see": Case(
         changed(
