@@ -68,9 +68,8 @@ def measure_suite(
     """Run the tests on every mutant; raises `Refused` where they cannot judge one."""
     with project_copies(suite.root, AT_ONCE) as copies, ExitStack() as stack:
         key = result_key(str(copies[0]), suite.shown, suite.shown_tests)
-        first = stack.enter_context(suite_process(suite, copies[0]))
-        runs = [_run_unmutated(suite, first)]
-        started = [first, *(stack.enter_context(suite_process(suite, c)) for c in copies[1:])]
+        started = [stack.enter_context(suite_process(suite, copy)) for copy in copies]
+        runs = [_run_unmutated(suite, started[0])]
         runs += pool.map(lambda server: _run_unmutated(suite, server), started)
         servers = SimpleQueue[SuiteProcess]()
         for server in started:

@@ -41,21 +41,22 @@ class FirstFailure:
         self.tests, self.collected, self.first = 0, 0, ("", "")
 
     def pytest_collectreport(self, report: pytest.CollectReport) -> None:
-        if report.failed:
-            self._keep(report.nodeid, report.longreprtext)
+        self._keep(report)
 
     def pytest_collection_finish(self, session: pytest.Session) -> None:
         self.collected = len(session.items)
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         self.tests += report.when == "call" and not report.skipped
-        if report.failed:
-            self._keep(report.nodeid, report.longreprtext)
+        self._keep(report)
 
-    def _keep(self, test: str, text: str) -> None:
-        if not self.first[0]:
-            errors = [line[1:].strip() for line in text.splitlines() if line.startswith("E ")]
-            self.first = test, next(iter(errors or text.splitlines()[-1:]), "")
+    def _keep(self, report: pytest.CollectReport | pytest.TestReport) -> None:
+        if report.failed and not self.first[0]:
+            crash = getattr(report.longrepr, "reprcrash", None)
+            text = (
+                crash.message.splitlines()[:1] if crash else report.longreprtext.splitlines()[-1:]
+            )
+            self.first = report.nodeid, next(iter(text), "")
 
     def run(self, code: int) -> SuiteRun:
         test, message = self.first
@@ -100,6 +101,7 @@ class SuiteServer:
             os.close(write)
             run = _await(child, read, request.seconds)
             _import_all(run.imported)
+            self.before.update(run.imported)
             _send(self.answers, replace(run, imported=()))
         os._exit(0)
 
@@ -107,7 +109,8 @@ class SuiteServer:
         """The modules that this fork has imported, but for those of the project."""
         new = [name for name in sys.modules if name not in self.before]
         files = ((name, getattr(sys.modules[name], "__file__", None)) for name in new)
-        return tuple(name for name, file in files if file and self.root not in Path(file).parents)
+        inside = f"{self.root}{os.sep}"
+        return tuple(name for name, file in files if file and not file.startswith(inside))
 
     def finish(self, run: SuiteRun) -> NoReturn:
         """Answer, and end the process without what else would be done at its end."""
@@ -201,7 +204,8 @@ def main(root: str, target: str, *tests: str) -> NoReturn:
     plugin = FirstFailure()
     more = [o for name, o in OPTIONS.items() if importlib.util.find_spec(name)]
     sys.dont_write_bytecode = False  # tests are compiled once
-    quiet = ["-q", "-s", "-x", "-p", "no:unraisableexception"]
+    # Of a failure the first line alone is kept: no source is quoted for it.
+    quiet = ["-q", "-s", "-x", "-p", "no:unraisableexception", "--tb=native"]
     run = plugin.run(pytest.main([*quiet, *more, *tests], plugins=[plugin]))
     if server.text is None:
         run = SuiteRun(outcome="unused", tests=plugin.collected, test=run.test, message=run.message)
