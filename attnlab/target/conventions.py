@@ -29,7 +29,7 @@ DIMENSIONS |= {symbol: symbol for symbol in ("B", "S", "T", "L", *_DIMENSIONS)}
 DIMENSIONS |= {"C": "D", "E": "D"}
 PICTURE_SIZES = (
     *("img_size", "image_size", "resolution", "img_dim", "image_dim", "img", "image", "img_res"),
-    *("input_resolution", "image_resolution", "img_sz", "input_size"),
+    *("input_resolution", "image_resolution", "img_sz", "res", "input_size"),
 )
 # Constructor arguments by a value that suits them. Windows and clipped distances are shorter than
 # the usual sequence, so that something is hidden.

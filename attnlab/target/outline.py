@@ -197,6 +197,8 @@ def _with_feeds(
         if names_mask(argument) or usage.is_padding(name, argument):
             return usage.mask_axes(name, argument)
         width, kind = made.get(usage.width(name, argument)), usage.fed(name, argument)
+        if kind == IDS and usage.rank(name, argument) == 3:
+            return "B S L int"  # rows of sequences, as of an alignment
         if kind == IDS and names_class(argument) and TIMES & set(forward.names()):
             return "B int"  # of a diffusion model: one class for each sample
         if kind in ("", VECTORS) and type(width) is int:

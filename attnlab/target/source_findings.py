@@ -14,6 +14,8 @@ from attnlab.files import PARSING
 from attnlab.records.trace import Finding
 from attnlab.target.argument_findings import forgotten_arguments, open_memories, opposite_masks
 from attnlab.target.cache_findings import causal_without_cache, positions_without_cache
+from attnlab.target.data_findings import overlapping_windows, separate_shuffles
+from attnlab.target.formula_findings import rolls_that_go_on, turned_skews, zero_products
 from attnlab.target.repetition_findings import (
     mixed_head_orders,
     overwritten_experts,
@@ -64,6 +66,11 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         turned_samplers,
         schedules_of_other_units,
         position_norms,
+        overlapping_windows,
+        separate_shuffles,
+        turned_skews,
+        zero_products,
+        rolls_that_go_on,
     )
     for rule in rules:
         for told in rule(tree):

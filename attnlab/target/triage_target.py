@@ -95,9 +95,9 @@ def _add_source_findings(report: Report, job: Job) -> Report:
     if report.trace is not None:
         findings = tuple(_where_made(f, job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
-    if fresh and report.training is not None:
-        found = replace(report.training, findings=(*report.training.findings, *fresh))
-        return replace(report, training=found)
+    if report.training is not None:
+        kept = (_where_switched(f, job) for f in report.training.findings)
+        return replace(report, training=replace(report.training, findings=(*kept, *fresh)))
     if fresh and report.trace is not None:
         known = {(f.rule, f.line) for f in report.trace.findings}
         more = [f for f in fresh if (f.rule, f.line) not in known]
@@ -125,6 +125,18 @@ def _where_made(finding: Finding, job: Job) -> Finding:
     return replace(finding, line=found[0]) if len(found) == 1 else finding
 
 
+def _where_switched(finding: Finding, job: Job) -> Finding:
+    """That a model learns in eval mode, at the one line of the file that switches it there."""
+    if finding.rule != "eval-while-training" or finding.file != job.candidate.file:
+        return finding
+    lines = enumerate(job.candidate.text.splitlines(), 1)
+    found = [number for number, line in lines if ".eval()" in line.partition("#")[0]]
+    if len(found) != 1 or found[0] == finding.line:
+        return finding
+    says = f"{finding.message} (it learns at line {finding.line}, and is switched here)"
+    return replace(finding, line=found[0], message=says)
+
+
 def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | None:
     """The command with sizes or inputs as the crash of the first call asks for them: as many
     positions as a reshape to (B, h, w, D), ids where an embedding got floats, the width of a layer.
@@ -138,6 +150,11 @@ def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | N
     ends = [sizes.get("B"), sizes.get("D")]
     if len(shape) > 3 and [shape[0], shape[-1]] == ends and "S" not in typed.sizes and "S" in sizes:
         return typed.with_flags(sizes=f"S={prod(shape[1:-1])}")
+    if "selected index k out of range" in crash.message and "S" in sizes and "S" not in typed.sizes:
+        return typed.with_flags(sizes=f"S={4 * sizes['S']}")  # of the nearest of too few
+    if "must be a matrix" in crash.message:  # a graph, which has no batch
+        whole = [text for text in guessed_inputs(typed, job) if ": B " in text]
+        return typed.with_flags(inputs=tuple(text.replace(": B ", ": ") for text in whole))
     width = WIDTHS.search(crash.message)
     ids = "scalar types: Long, Int; but got" in crash.message
     last = "int" if ids else next(filter(None, width.groups()), "") if width else ""

@@ -220,6 +220,11 @@ class ClassUsage:
         texts = (k.value for k in found if isinstance(k, ast.Constant))
         return tuple(dict.fromkeys(text for text in texts if isinstance(text, str)))
 
+    def rank(self, name: str, argument: str) -> int:
+        """How many axes forward unpacks of an argument; 0 where it does not."""
+        unpacked = _unpacked(self.methods[name].get("forward"), argument)
+        return max((len(names) for names in unpacked), default=0)
+
     def cut_in_patches(self, name: str) -> tuple[str, ...]:
         """The arguments of the constructor that it divides by the size of a patch."""
         constructor = self.methods[name].get("__init__", ast.Pass())
@@ -318,7 +323,7 @@ def _parameters(function: Function | None) -> list[str]:
 
 def _first_made(node: ast.expr) -> str:
     """The class that is made first: Conv2d of `nn.Sequential(nn.Conv2d(...), ...)`."""
-    if isinstance(node, ast.ListComp):
+    if isinstance(node, ast.ListComp | ast.GeneratorExp):
         return _first_made(node.elt)
     if isinstance(node, ast.List):
         return _first_made(node.elts[0]) if node.elts else ""

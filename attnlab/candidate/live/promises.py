@@ -27,6 +27,7 @@ CALLED = re.compile(  # by its name, or the first word of what is said of it
     r"(\w*causal(?!LM)|\w+ (a )?causal\b(?!.* (if|option)))",
     re.IGNORECASE,
 )
+CLOUD = re.compile(r"xyz|points?|pts|coord(inate)?s?|pcd|cloud")  # of points, which have no order
 SHIFTED = 0.95  # of the targets that are the next inputs
 
 
@@ -51,7 +52,8 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
     names = [n for n, _ in (*model.named_parameters(), *model.named_buffers())]
     names += [n for n, _ in model.named_modules()]
     place = next((n for n in names if POSITION.search(n.lower())), None)
-    if place and layout.targets:
+    cloud = any(CLOUD.fullmatch(leaf.name) for leaf in bench.live.leaves)
+    if place and layout.targets and not cloud:
         found["ordered"] = f"it has {place}"
     if "causal" not in found and "ordered" not in found and _is_unordered(bench, watch):
         found["unordered"] = "it attends to all positions, and nothing in it tells them apart"

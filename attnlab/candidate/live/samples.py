@@ -20,6 +20,9 @@ def batch_independence(bench: Bench) -> None:
     rows = {n: o for n, o in outs.items() if o is not None and not _pairwise(o, layout)}
     if layout.samples < 2 or not layout.data:
         raise NotApplicable("no input has samples that could be changed")
+    pairs = (layout.samples, layout.samples)
+    if graphs := [leaf.name for leaf in bench.live.leaves if tuple(leaf.value.shape) == pairs]:
+        raise NotApplicable(f"its rows are the nodes of one graph, {graphs[0]}")
     if not rows:
         raise NotApplicable("no output has one entry for each sample")
     for sample in sorted({0, layout.samples - 1}):

@@ -15,13 +15,14 @@ PRODUCTS = {"mul", "mul_", "imul", "rmul", "multiply"}
 # What brings a score that a mask has sunk back among the others.
 BOUNDING = {"tanh", "tanh_", "clamp", "clamp_", "sigmoid", "relu", "relu_", "abs", "hardtanh"}
 TRIANGLES = {"tril", "triu", "ones", "ones_like", "zeros"}
+FULL = {"full", "full_like", "ones_like", "zeros_like", "ones", "zeros", "new_full", "new_zeros"}
 SUNK = -1e3  # a score that a mask has lowered
 
 
 def weak_masks(rows: Rows) -> Iterator[Finding]:
     """Scores at which a mask puts a number that hides nothing: 0, 1e-9, -1."""
     numbers = dict(rows.raw.flow.numbers)
-    for chain in _chains(rows):
+    for chain in (*_chains(rows), *_fills_alone(rows)):
         for op in chain:
             filled = _filled(rows, op, numbers)
             if filled is not None and WEAK < filled < math.inf:
@@ -142,6 +143,20 @@ def _chains(rows: Rows) -> Iterator[list[Op]]:
             yield [ops[row] for row in reversed(site.chain)]
 
 
+def _fills_alone(rows: Rows) -> Iterator[list[Op]]:
+    """What is filled right before a softmax of scores that are no product, as those of a sum."""
+    ops = rows.raw.ops
+    known = {row for site in find_sites(ops) for row in site.chain}
+    for op in ops:
+        if op.op not in SOFTMAX or op.index in known or not op.parents or op.parents[0] < 0:
+            continue
+        above = ops[op.parents[0]]
+        while above.op in VIEWS and above.parents and above.parents[0] >= 0:
+            above = ops[above.parents[0]]
+        if above.op in FILLS:
+            yield [above]
+
+
 def _filled(rows: Rows, op: Op, numbers: Mapping[int, Sequence[tuple[str, float]]]) -> float | None:
     """The number that a mask puts into the scores."""
     if op.op not in FILLS:
@@ -149,8 +164,15 @@ def _filled(rows: Rows, op: Op, numbers: Mapping[int, Sequence[tuple[str, float]
     given = [v for _, v in numbers.get(op.index, ())]
     if given:
         return given[-1]
-    small = [p for p in op.parents if p >= 0 and math.prod(rows.shape(p)) == 1]
+    small = [p for p in op.parents if p >= 0 and _is_uniform(rows, p)]
     return rows.raw.ops[small[-1]].max if small else None
+
+
+def _is_uniform(rows: Rows, row: int) -> bool:
+    """One number, or a tensor of one number that no data went into but by its shape."""
+    op = rows.raw.ops[row]
+    made = op.op in FULL or any(p >= 0 and rows.raw.ops[p].op in FULL for p in op.parents)
+    return math.prod(op.shape) == 1 or (made and op.min is not None and op.min == op.max)
 
 
 def _binary_operand(rows: Rows, op: Op) -> int | None:

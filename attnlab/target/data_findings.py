@@ -1,0 +1,84 @@
+"""What the text of a file does with data before it is trained on: windows that overlap and are
+split at random, pairs that are shuffled one by one."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import Told, called, scopes
+
+SPLITS = {"random_split", "train_test_split"}
+SHUFFLED = {"randperm", "permutation", "shuffle"}
+
+
+def overlapping_windows(tree: ast.Module) -> Iterator[Told]:
+    """Windows of a series, one for each place, that are split at random."""
+    kinds = {n.name for n in tree.body if isinstance(n, ast.ClassDef) and _slides(n)}
+    for _, nodes in scopes(tree):
+        windows: dict[str, int] = {}
+        shuffled: set[str] = set()
+        for node in nodes:
+            if isinstance(node, ast.Assign):
+                name, value = ast.unparse(node.targets[0]), ast.unparse(node.value)
+                if called(node.value) in kinds or re.search(r"\.unfold\(0, [^,]+, 1\)", value):
+                    windows[name] = node.lineno
+                elif called(node.value) in SHUFFLED:
+                    shuffled.add(name)
+        for node in nodes:
+            if not isinstance(node, ast.Call):
+                continue
+            given = [ast.unparse(a) for a in node.args]
+            parted = called(node) in SPLITS and bool(given) and given[0] in windows
+            picked = called(node) == "Subset" and given[0] in windows
+            if parted or (picked and re.match(r"\w+", given[1])[0] in shuffled):  # type: ignore[index]
+                yield Told(
+                    node.lineno,
+                    "rows-shared",
+                    f"{given[0]} holds a window for each place of a series, and neighbours share "
+                    "all but one value: split at random, what is validated on was trained on. "
+                    "Split the series by time, with a gap of a window",
+                )
+                return
+
+
+def _slides(kind: ast.ClassDef) -> bool:
+    """Whether a data set gives slices that begin at the index itself."""
+    for method in (n for n in kind.body if isinstance(n, ast.FunctionDef)):
+        if method.name != "__getitem__" or len(method.args.args) < 2:
+            continue
+        index = method.args.args[1].arg
+        begins = (
+            ast.unparse(n.slice.lower)
+            for n in ast.walk(method)
+            if isinstance(n, ast.Subscript)
+            and isinstance(n.slice, ast.Slice)
+            and n.slice.lower
+            and n.slice.upper
+        )
+        return index in begins
+    return False
+
+
+def separate_shuffles(tree: ast.Module) -> Iterator[Told]:
+    """`zip(questions, answers)` of two loaders that shuffle, whose rows are taken for pairs."""
+    for _, nodes in scopes(tree):
+        loaders = {
+            ast.unparse(n.targets[0]): n.lineno
+            for n in nodes
+            if isinstance(n, ast.Assign)
+            and called(n.value) == "DataLoader"
+            and "shuffle=True" in ast.unparse(n.value)
+        }
+        for node in (n for n in nodes if isinstance(n, ast.For) and called(n.iter) == "zip"):
+            zipped = [ast.unparse(a) for a in getattr(node.iter, "args", ())]
+            apart = [name for name in zipped if name in loaders]
+            if len(apart) > 1 and any(called(n) == "arange" for n in ast.walk(node)):
+                yield Told(
+                    loaders[apart[0]],
+                    "orders-differ",
+                    f"{apart[0]} and {apart[1]} shuffle one by one, and line {node.lineno} takes "
+                    "their rows for pairs: row i of one has nothing to do with row i of the "
+                    "other. Put both into one data set",
+                )

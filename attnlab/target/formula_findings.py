@@ -1,0 +1,108 @@
+"""Formulas that the text of a file gets wrong: a skew that pads at the wrong end, a product of
+parameters that are all zero, windows that are shifted twice."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import Told, called, line_of, scopes
+
+VIEWS = {"view", "reshape"}
+PADDED = re.compile(r"pad\(\w+, \(0, 1\)")  # one column more, at the right
+
+
+def turned_skews(tree: ast.Module) -> Iterator[Told]:
+    """The skew of relative attention with its empty column at the right end."""
+    for _, nodes in scopes(tree):
+        padded: dict[str, int] = {}
+        zeros: set[str] = set()
+        for node in nodes:
+            if not (isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)):
+                continue
+            name, value = node.targets[0].id, node.value
+            if called(value) in ("zeros", "new_zeros", "zeros_like"):
+                zeros.add(name)
+            joined = getattr(value, "args", ())[:1] if called(value) in ("cat", "concat") else ()
+            parts = [ast.unparse(e) for e in getattr(joined[0], "elts", ())] if joined else []
+            if PADDED.search(ast.unparse(value)) or (len(parts) == 2 and parts[1] in zeros):
+                padded[name] = node.lineno
+        turned = {
+            ast.unparse(n.targets[0])
+            for n in nodes
+            if isinstance(n, ast.Assign) and _is_turned_view(n.value, set(padded))
+        }
+        cut = any(
+            isinstance(n, ast.Subscript)
+            and re.search(r"(^|, )1:(, |$|\))", ast.unparse(n.slice))
+            and (ast.unparse(n.value) in turned or _is_turned_view(n.value, set(padded)))
+            for n in nodes
+        )
+        if cut and padded:
+            yield Told(
+                next(iter(padded.values())),
+                "distance-bias",
+                "the empty column stands at the right: read as one column fewer, and without the "
+                "first row, each entry then lands one distance off, and the last ones on other "
+                "queries. It belongs at the left, as in F.pad(x, (1, 0))",
+            )
+
+
+def _is_turned_view(node: ast.AST, padded: set[str]) -> bool:
+    """`p.view(..., cols, rows)` of something padded."""
+    return called(node) in VIEWS and ast.unparse(node).partition(".")[0] in padded
+
+
+def zero_products(tree: ast.Module) -> Iterator[Told]:
+    """`x @ A.T @ B.T` where both A and B begin at zero: neither ever gets a gradient."""
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        zero: dict[str, int] = {}
+        for node in ast.walk(kind):
+            if isinstance(node, ast.Assign) and re.search(
+                r"Parameter\((torch\.)?zeros\(", ast.unparse(node.value)
+            ):
+                zero[ast.unparse(node.targets[0])] = node.lineno
+        text = ast.unparse(kind)
+        drawn = [n for n in zero if re.search(rf"_\({n}\b|{n}\.\w+_\(", text)]
+        zero = {n: line for n, line in zero.items() if n not in drawn}
+        for node in ast.walk(kind):
+            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+                names = re.findall(r"self\.\w+", ast.unparse(node))
+                used = [name for name in zero if name in names]
+                if len(used) > 1:
+                    yield Told(
+                        zero[used[0]],
+                        "initialization",
+                        f"{used[0]} and {used[1]} begin at zero, and line {node.lineno} multiplies "
+                        "one by the other: the gradient of each is a multiple of the other, so "
+                        "neither ever moves. One of them needs random values",
+                    )
+                    break
+
+
+def rolls_that_go_on(tree: ast.Module) -> Iterator[Told]:
+    """Shifted windows that are shifted once more, where they should be shifted back."""
+    for _, nodes in scopes(tree):
+        rolled: dict[tuple[str, str], int] = {}  # by variable and shift
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or called(node.value) != "roll":
+                continue
+            text, name = ast.unparse(node.value), ast.unparse(node.targets[0])
+            owner, _, shift = text.removeprefix("torch.roll(").partition(",")
+            if not text.startswith("torch.roll("):
+                owner, _, shift = text.partition(".roll(")
+            first = rolled.setdefault((name, shift), node.lineno)
+            between = (n for n in nodes if first < line_of(n) < node.lineno)
+            if first < node.lineno and owner == name and any(map(_calls_a_part, between)):
+                yield Told(
+                    node.lineno,
+                    "rolled-on",
+                    f"{name} is rolled here as at line {first}, by ({shift.strip()}: that shifts "
+                    "it once more, and what it is added to stands elsewhere. Roll it back by the "
+                    "opposite shift",
+                )
+
+
+def _calls_a_part(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")

@@ -1,0 +1,65 @@
+"""Formulas as the text of a file has them."""
+
+from textwrap import dedent
+
+import pytest
+
+from attnlab.target.source_findings import source_findings
+
+SKEW = """
+def skew(scores):
+    {pad}
+    b, h, rows, cols = wide.shape
+    return wide.view(b, h, {axes})[:, :, 1:, :]
+"""
+LOW_RANK = """
+class Adapter(nn.Module):
+    def __init__(self, rank, width):
+        self.a = nn.Parameter(torch.zeros(rank, width))
+        self.b = nn.Parameter(torch.zeros(width, rank))
+        {draw}
+
+    def forward(self, x):
+        return self.base(x) + x @ self.a.T @ self.b.T
+"""
+WINDOWS = """
+class Block(nn.Module):
+    def forward(self, x):
+        y = torch.roll(x, (-self.shift, -self.shift), (1, 2))
+        {first} = torch.roll(x, (-self.shift, -self.shift), (1, 2))
+        y = self.attend(y)
+        y = torch.roll(y, ({sign}self.shift, {sign}self.shift), (1, 2))
+        return x + y
+"""
+
+
+def rules(text):
+    return [(f.rule, f.line) for f in source_findings(dedent(text), "a.py")]
+
+
+@pytest.mark.parametrize(
+    ("pad", "expected"),
+    [
+        ("wide = F.pad(scores, (0, 1))", [("distance-bias", 3)]),
+        ("wide = F.pad(scores, (1, 0))", []),
+        ("z = scores.new_zeros(1); wide = torch.cat([scores, z], -1)", [("distance-bias", 3)]),
+        ("z = scores.new_zeros(1); wide = torch.cat([z, scores], -1)", []),
+    ],
+)
+def test_a_skew_pads_at_the_left(pad, expected):
+    """As Music Transformer and Transformer-XL do, whichever way the column comes in."""
+    assert rules(SKEW.format(pad=pad, axes="cols, rows")) == expected
+
+
+@pytest.mark.parametrize(
+    ("draw", "expected"), [("", [("initialization", 4)]), ("nn.init.normal_(self.a)", [])]
+)
+def test_of_two_factors_one_begins_with_random_values(draw, expected):
+    """Where both are zero, so is the gradient of each."""
+    assert rules(LOW_RANK.format(draw=draw)) == expected
+
+
+@pytest.mark.parametrize(("sign", "expected"), [("-", [("rolled-on", 7)]), ("", [])])
+def test_shifted_windows_are_shifted_back(sign, expected):
+    """The same shift of another tensor, as of a mask, is none of the second."""
+    assert rules(WINDOWS.format(first="mask", sign=sign)) == expected
