@@ -196,7 +196,8 @@ def _with_feeds(
     def feed(argument: str) -> str:
         if names_mask(argument) or usage.is_padding(name, argument):
             return usage.mask_axes(name, argument)
-        width, kind = made.get(usage.width(name, argument)), usage.fed(name, argument)
+        read, kind = usage.width(name, argument), usage.fed(name, argument)
+        width = int(read) if read.isdigit() else made.get(read)
         if kind == IDS and usage.rank(name, argument) == 3:
             return "B S L int"  # rows of sequences, as of an alignment
         if kind == IDS and names_class(argument) and TIMES & set(forward.names()):

@@ -152,6 +152,10 @@ def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | N
         return typed.with_flags(sizes=f"S={prod(shape[1:-1])}")
     if "selected index k out of range" in crash.message and "S" in sizes and "S" not in typed.sizes:
         return typed.with_flags(sizes=f"S={4 * sizes['S']}")  # of the nearest of too few
+    meet = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", crash.message)
+    mine, table = map(int, meet.groups()) if meet and "S" not in typed.sizes else (0, 0)
+    if mine == sizes.get("S") and table > 1:  # of as many positions
+        return typed.with_flags(sizes=f"S={table}")
     if "must be a matrix" in crash.message:  # a graph, which has no batch
         whole = [text for text in guessed_inputs(typed, job) if ": B " in text]
         return typed.with_flags(inputs=tuple(text.replace(": B ", ": ") for text in whole))

@@ -60,6 +60,7 @@ DEEP = 6  # classes that a value is followed through
 LENGTHS = re.compile(r"[TSL]|(seq|src|tgt|time)?_?(len|length|steps)|seq|time", re.IGNORECASE)
 HEIGHT = re.compile(r"h|height|rows", re.IGNORECASE)
 CHANNEL = re.compile(r"[cd]|dim|ch|channels", re.IGNORECASE)
+BATCH = re.compile(r"B|bsz?|n?_?batch(_size)?")  # by itself: `n = ids.size(1)` is a length
 ENTRIES = re.compile(r"[BN]|bsz?|n?_?batch(_size)?", re.IGNORECASE)
 
 
@@ -402,7 +403,7 @@ def _second_axis_is_batch(function: Function | None, argument: str) -> bool:
     assigned = [n for n in ast.walk(function) if isinstance(n, ast.Assign)] if function else []
     texts = (f"{argument}.shape[1]", f"{argument}.size(1)")
     return any(
-        ast.unparse(n.value) in texts and ENTRIES.fullmatch(ast.unparse(n.targets[0]))
+        ast.unparse(n.value) in texts and BATCH.fullmatch(ast.unparse(n.targets[0]))
         for n in assigned
     )
 

@@ -81,6 +81,19 @@ def test_a_part_is_an_argument_of_what_it_is_part_of():
     assert forward(PARTS, "Decoder") == {"memory": "S B D", "pad": "B S bool forbids"}
 
 
+def test_a_length_called_n_and_a_width_that_is_a_number_are_read_as_that():
+    """`n = ids.size(1)` says nothing of a batch; a first layer of 3 features takes 3."""
+    text = """
+    class Net(nn.Module):
+        def __init__(self, dim):
+            self.enc = nn.Linear(3, dim)
+        def forward(self, points):
+            n = points.size(1)
+            return self.enc(points)[:, :n]
+    """
+    assert forward(text, "Net") == {"points": "B S 3"}
+
+
 def test_a_diffusion_model_has_one_class_for_each_sample():
     """Not one for each position; the table may have rows besides those of the classes."""
     text = """

@@ -56,9 +56,10 @@ def idle_terms(rows: Rows) -> Iterator[Finding]:
             if row < 0 or ops[row].op not in SUMS or ops[row].shape:
                 continue
             op = ops[row]
-            todo += op.parents
-            alive = [p for p in op.parents if p >= 0 and _has_gradient(rows, p)]
-            for term in set(op.parents) - set(alive):
+            terms = op.parents[:1] if "div" in op.op else op.parents  # by counts it may be divided
+            todo += terms
+            alive = [p for p in terms if p >= 0 and _has_gradient(rows, p)]
+            for term in set(terms) - set(alive):
                 if term >= 0 and alive and _learned(rows, term) and not ops[term].shape:
                     cut = max((o.index for o in _ancestors(rows, term) if o.op in CUTS), default=-1)
                     at = ops[cut if cut >= 0 else term]

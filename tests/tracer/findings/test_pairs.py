@@ -66,3 +66,14 @@ def test_vectors_are_normalised_over_their_features(dim, found, axes):
     """Not over the batch, nor over rows of no known kind."""
     trace = attnlab.trace(lambda x: F.normalize(x, dim=dim), torch.randn(4, 6), dims={"x": axes})
     assert ("batch-contraction" in [f.rule for f in trace.findings]) == found
+
+
+def test_a_count_that_a_loss_is_divided_by_needs_no_gradient():
+    """An average over what was chosen by the model's own numbers, as a policy's live steps."""
+
+    def step():
+        scores = HEAD(NET(torch.ones(4, 6)))
+        chosen = (scores.argmax(-1) != 0).float()
+        return (scores.sum(-1) * chosen).sum() / chosen.sum()
+
+    assert "term-without-gradient" not in rules(step)
