@@ -127,7 +127,8 @@ def _where_made(finding: Finding, job: Job) -> Finding:
 
 def _where_switched(finding: Finding, job: Job) -> Finding:
     """That a model learns in eval mode, at the one line of the file that switches it there."""
-    if finding.rule != "eval-while-training" or finding.file != job.candidate.file:
+    told = finding.rule == "eval-while-training" and " learned " in finding.message
+    if not told or finding.file != job.candidate.file:  # an evaluation is told at its function
         return finding
     lines = enumerate(job.candidate.text.splitlines(), 1)
     found = [number for number, line in lines if ".eval()" in line.partition("#")[0]]
@@ -248,7 +249,11 @@ def look_at(
     for _ in range(FITTINGS):
         if (asked := _refitted(fed, fitting, tried)) is None:
             break
-        fed, fitting = asked, replace(own_job(asked, limits=job.limits), stages=job.stages)
+        try:
+            made = own_job(asked, limits=job.limits)
+        except Refused:  # a challenge, which says itself what it takes
+            break
+        fed, fitting = asked, replace(made, stages=job.stages)
         tried = run(fitting)
     if fed is not typed and tried.trace is not None and tried.trace.crash is None:
         note(f"it did not run with those inputs; with these it does: {fed.command()}")

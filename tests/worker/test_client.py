@@ -72,7 +72,8 @@ def until_family_of(size, root):
 def python(tmp_path, monkeypatch, code):
     """Let workers start an interpreter that first runs `code`."""
     wrapper = tmp_path / "python"
-    start = "sys.argv = sys.argv[3:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+    script = "[a.endswith('.py') for a in sys.argv].index(True)"  # behind the flags
+    start = f"sys.argv = sys.argv[{script}:]; runpy.run_path(sys.argv[0], run_name='__main__')"
     first = f"import sys, runpy; {code}; {start}"
     wrapper.write_text(f'#!/bin/sh\nexec {sys.executable} -I -B -c "{first}" "$@"\n')
     wrapper.chmod(0o755)
