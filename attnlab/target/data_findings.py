@@ -30,9 +30,10 @@ def overlapping_windows(tree: ast.Module) -> Iterator[Told]:
             if not isinstance(node, ast.Call):
                 continue
             given = [ast.unparse(a) for a in node.args]
-            parted = called(node) in SPLITS and bool(given) and given[0] in windows
-            picked = called(node) == "Subset" and given[0] in windows
-            if parted or (picked and re.match(r"\w+", given[1])[0] in shuffled):  # type: ignore[index]
+            if not given or given[0] not in windows:
+                continue
+            picked = called(node) == "Subset" and {w.partition("[")[0] for w in given[1:]}
+            if called(node) in SPLITS or (picked and picked & shuffled):
                 yield Told(
                     node.lineno,
                     "rows-shared",

@@ -32,6 +32,7 @@ def rules(text):
         ("i", "train, val = random_split(data, [80, 20])", [("rows-shared", 7)]),
         ("i", "order = torch.randperm(100)\nval = Subset(data, order[:20])", [("rows-shared", 8)]),
         ("i", "val = Subset(data, range(80, 100))", []),
+        ("i", "val = Subset(data, [1, 2]) or Subset(dataset=data, indices=[1])", []),
         ("i * self.width", "train, val = random_split(data, [80, 20])", []),
     ],
 )
