@@ -45,7 +45,7 @@ class Mix(nn.Module):
 ATTNLAB = [sys.executable, "-m", "attnlab"]
 TORCH = [sys.executable, "-c", "import torch"]
 # What a small command line application imports, and what every grade has to import.
-FRONTS = ("typer, rich, pydantic", "typer, rich.console, msgspec")
+FRONTS = ("typer, rich, pydantic", "typer, rich.console")
 RATES = ("passing grades", "first failing verdicts", "failing grades with their reason")
 CHILDREN = 8  # at once, whose memory is looked at
 LIMITS = {"second grade": 0.20, "trace of a small file": 0.25, "verdict after a save": 0.30}

@@ -210,7 +210,6 @@ def test_the_judge_never_sees_a_challenge():
 LIBRARIES = {
     "rich": {"render", "cli"},
     "typer": {"commands", "cli"},
-    "msgspec": {"records"},
     "jinja2": {"render"},
 }
 
@@ -222,12 +221,6 @@ def test_libraries_stay_in_their_rooms(library):
     assert found
     wrong = [at(path, i) for path, i in found if room(dotted(path)) not in LIBRARIES[library]]
     assert not wrong
-
-
-def test_msgspec_is_imported_late():
-    """Its import costs as much as all of `attnlab list`."""
-    used = [i for i in imports(PACKAGE / "records/base.py") if i.name.split(".")[0] == "msgspec"]
-    assert all(i.later for i in used)
 
 
 @pytest.mark.parametrize("name", ["child", "zygote"])

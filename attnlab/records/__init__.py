@@ -4,7 +4,7 @@ The stage that owns a record makes it once and completely; no later stage edits 
 imports records from here.
 """
 
-from attnlab.records.base import FORMAT, from_json, plain, record, to_json
+from attnlab.records.base import FORMAT, plain, record, to_json
 from attnlab.records.check_results import CheckResult, Outcome
 from attnlab.records.job import (
     Bug,
@@ -27,6 +27,7 @@ from attnlab.records.job import (
     UserEnvironment,
     Verdict,
 )
+from attnlab.records.reading import from_json
 from attnlab.records.trace import (
     Attention,
     Backward,

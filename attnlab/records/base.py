@@ -1,23 +1,18 @@
 """What makes a class a record: frozen, keyword-only, and JSON both ways.
 
-`to_json` needs only the standard library, `from_json` validates with msgspec, which is imported
-there and not before. NaN and the infinities travel as the strings "NaN", "Infinity" and
-"-Infinity".
+NaN and the infinities travel as the strings "NaN", "Infinity" and "-Infinity"; `reading.py` reads
+what is written here.
 """
 
 from __future__ import annotations
 
 import json
 import math
-import threading
 from dataclasses import MISSING, Field, FrozenInstanceError, dataclass, field, is_dataclass
-from functools import cache
-from typing import TYPE_CHECKING, Any, TypeVar, cast, dataclass_transform
+from typing import TYPE_CHECKING, Any, TypeVar, dataclass_transform
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-    from msgspec.json import Decoder
 
 R = TypeVar("R")
 FORMAT = 1
@@ -40,12 +35,12 @@ def _init(self: Any, **values: Any) -> None:
     if values.keys() != fields.keys():
         if unknown := ", ".join(name for name in values if name not in fields):
             raise TypeError(f"{type(self).__name__} has no field {unknown}")
-        values |= {name: _default(self, fields[name]) for name in fields.keys() - values.keys()}
+        values |= {name: default(self, fields[name]) for name in fields.keys() - values.keys()}
     for name, value in values.items():
         object.__setattr__(self, name, value)
 
 
-def _default(self: Any, of: Field[Any]) -> Any:
+def default(self: Any, of: Field[Any]) -> Any:
     if of.default_factory is not MISSING:
         return of.default_factory()
     if of.default is MISSING:
@@ -116,23 +111,3 @@ def plain(value: Any) -> Any:  # noqa: PLR0911  a return for each kind, the usua
 def to_json(value: Any) -> str:
     """Strict JSON text of a record (or of a dict or list of records)."""
     return json.dumps(plain(value), allow_nan=False)
-
-
-def from_json(kind: type[R], text: str | bytes | bytearray) -> R:
-    """The record of `kind` in `text`; raises `ValueError` where it does not fit."""
-    with _BUILDING:
-        decoder = _decoder(cast("Any", kind))
-    record: R = decoder.decode(text)
-    return record
-
-
-# msgspec keeps what it knows of a class with the class while it still finds out: a second thread
-# that used it then would end the process.
-_BUILDING = threading.Lock()
-
-
-@cache
-def _decoder(kind: Any) -> Decoder[Any]:
-    from msgspec.json import Decoder
-
-    return Decoder(kind, strict=False)  # strict, it would refuse "NaN" for a float

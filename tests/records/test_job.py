@@ -169,11 +169,17 @@ def test_text_that_is_no_unicode_never_breaks_a_report():
 
 @pytest.mark.parametrize(
     "text",
-    ["", "[]", "{}", '{"outcome": "fine"}', '{"outcome": "ok", "seconds": "soon"}', '{"outcome"'],
-)
+    [
+        "", "[]", "{}", '{"outcome"', '{"outcome": "fine"}', '{"outcome": "ok", "seconds": "soon"}',
+        '{"outcome": "ok", "seconds": NaN}', '{"outcome": "ok", "message": "\\ud800"}',
+        '{"outcome": "ok", "seconds": 1' + "0" * 400 + "}", '{"outcome": "ok", "seed": true}',
+        '{"outcome": "ok", "checks": [["a"]]}', '{"outcome": ' + "[" * 100_000, b"\xff",
+    ],
+    ids=lambda text: str(text)[:40],
+)  # fmt: skip
 def test_json_that_does_not_fit_is_refused(text):
     """Garbage in place of a report raises ValueError and never makes half a record."""
-    with pytest.raises(ValueError, match=r"Expected|Invalid|missing|truncated"):
+    with pytest.raises(ValueError, match=r"Expect|[Ii]nvalid|missing|surrogates"):
         from_json(Report, text)
 
 
