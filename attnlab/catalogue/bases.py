@@ -21,7 +21,15 @@ from attnlab.catalogue.challenge_schema import (
     check_format,
     read_contract,
 )
-from attnlab.catalogue.folders import ALTERNATIVES, check_slug, find_file, find_files, read_slug
+from attnlab.catalogue.folders import (
+    ALTERNATIVES,
+    BASE_FILE,
+    PATCHES,
+    check_slug,
+    find_file,
+    find_files,
+    read_slug,
+)
 from attnlab.catalogue.patches import read_edits, read_text
 from attnlab.catalogue.toml_rules import Document, read_document
 from attnlab.errors import AttnlabError, Unreadable
@@ -30,10 +38,9 @@ from attnlab.records import Challenge, Contract, record
 from attnlab.records.patch import Edit
 from attnlab.suggest import did_you_mean
 
-DESCRIPTION = "base.toml"
 SABOTAGED = "sabotage"  # the topic of a user's own modules with a bug
 SOLUTION = "solution.py"
-PARTS = {"bugs": BASE_BUG, "tasks": BASE_TASK}
+PARTS = dict(zip(PATCHES, (BASE_BUG, BASE_TASK), strict=True))
 
 
 @record
@@ -76,7 +83,7 @@ def read_decoys(folder: Path) -> dict[str, tuple[Edit, ...]]:
 
 
 def _read_shared(folder: Path) -> Base:
-    document = read_document(folder / DESCRIPTION)
+    document = read_document(folder / BASE_FILE)
     check_format(document)
     found = document.read(BASE)
     text = read_text(Path(find_file(folder, SOLUTION)))

@@ -4,6 +4,7 @@ from typing import Any, get_args
 
 from attnlab.catalogue import schema
 from attnlab.catalogue.contract_facts import PROMISES
+from attnlab.catalogue.folders import SLUG
 from attnlab.catalogue.toml_rules import (
     Document,
     InvalidValue,
@@ -23,12 +24,11 @@ from attnlab.catalogue.toml_rules import (
 from attnlab.records import FORMAT, Bug, ChallengeKind, Contract
 from attnlab.records.patch import FollowUp
 
-ID = r"[a-z0-9]+(-[a-z0-9]+)*"
+ID = SLUG
 CATEGORIES = (
     "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
     "optimizer", "loss", "data", "evaluation", "generation", "training",
 )  # fmt: skip
-SLUG = ID
 FILES = {"debug": "buggy.py", "implement": "starter.py"}
 TASK_LINES = 20
 

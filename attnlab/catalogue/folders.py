@@ -4,10 +4,13 @@ import os
 import re
 from pathlib import Path
 
-from attnlab.catalogue.challenge_schema import SLUG
 from attnlab.errors import Unreadable
 from attnlab.files import shown_path
 
+SLUG = r"[a-z0-9]+(-[a-z0-9]+)*"
+BASE_FILE, PROGRAM_FILE = "base.toml", "program.toml"
+PROGRAMS = "programs"  # their topic
+PATCHES = ("bugs", "tasks")  # of a base: the folders whose files are challenges
 ALTERNATIVES = 2  # right solutions in another style that each folder has at least
 
 

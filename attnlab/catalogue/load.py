@@ -6,14 +6,17 @@ from contextlib import suppress
 from functools import cached_property
 from pathlib import Path
 
-from attnlab.catalogue.bases import DESCRIPTION as BASE_FILE
-from attnlab.catalogue.bases import PARTS, read_base
-from attnlab.catalogue.challenge_schema import CHALLENGE, FILES, check_format, read_contract
-from attnlab.catalogue.folders import ALTERNATIVES, find_file, find_files, read_slug
-from attnlab.catalogue.program_entries import DESCRIPTION as PROGRAM_FILE
-from attnlab.catalogue.program_entries import TOPIC as PROGRAMS
+from attnlab.catalogue.folders import (
+    ALTERNATIVES,
+    BASE_FILE,
+    PATCHES,
+    PROGRAM_FILE,
+    PROGRAMS,
+    find_file,
+    find_files,
+    read_slug,
+)
 from attnlab.catalogue.program_entries import ProgramEntry, read_program_entry
-from attnlab.catalogue.toml_rules import read_document
 from attnlab.errors import AttnlabError, Broken, Refused, Unreadable
 from attnlab.files import data_folder, shown_path
 from attnlab.records import Challenge, record
@@ -161,6 +164,10 @@ def page_text(name: str) -> str:
 
 def read_challenge(folder: Path) -> Challenge:
     """The challenge in `folder`; raises `Unreadable`, which names file, line and key."""
+    # A command about the user's own file asks for no challenge, and does not wait for these.
+    from attnlab.catalogue.challenge_schema import CHALLENGE, FILES, check_format, read_contract
+    from attnlab.catalogue.toml_rules import read_document
+
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / DESCRIPTION)
     check_format(document)
@@ -232,7 +239,7 @@ def _may_hold(folder: Path, wanted: str) -> bool:
     topic, _, name = wanted.rpartition("/")
     if topic and topic != folder.parent.name:
         return False
-    files = (f"{folder}/{part}/{name}.toml" for part in PARTS)
+    files = (f"{folder}/{part}/{name}.toml" for part in PATCHES)
     return folder.name == name or any(map(os.path.exists, files))  # of Paths, it raises
 
 
@@ -273,6 +280,8 @@ def _read_all(folders: Iterable[Path]) -> _Reading:
 def _read_folder(folder: Path) -> tuple[list[Challenge], list[tuple[str, AttnlabError]]]:
     """The challenges of a folder, and the slugs and errors of those that cannot be read."""
     if (folder / BASE_FILE).exists():
+        from attnlab.catalogue.bases import read_base
+
         return read_base(folder)
     return [read_challenge(folder)], []
 

@@ -2,11 +2,8 @@
 
 from pathlib import Path
 
-from attnlab.catalogue.toml_rules import read_document
+from attnlab.catalogue.folders import PROGRAM_FILE
 from attnlab.records import record
-
-DESCRIPTION = "program.toml"
-TOPIC = "programs"
 
 
 @record
@@ -35,8 +32,9 @@ class ProgramEntry:
 def read_program_entry(folder: Path) -> ProgramEntry:
     """The program in `folder` in a line; raises `Unreadable`."""
     from attnlab.catalogue.program_schema import PROGRAM
+    from attnlab.catalogue.toml_rules import read_document
 
-    found = read_document(folder / DESCRIPTION).read(PROGRAM)
+    found = read_document(folder / PROGRAM_FILE).read(PROGRAM)
     return ProgramEntry(
         slug=f"{folder.parent.name}/{folder.name}",
         **{key: found[key] for key in ("title", "level", "minutes", "source")},

@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.folders import PROGRAM_FILE
 from attnlab.catalogue.patches import apply_edits, read_edits, read_files, read_styles
-from attnlab.catalogue.program_entries import DESCRIPTION, described
+from attnlab.catalogue.program_entries import described
 from attnlab.catalogue.program_schema import BUG, DECOY, FIXES, PROGRAM, UNIT
 from attnlab.catalogue.stages import read_stages
 from attnlab.catalogue.toml_rules import Document, read_document, table
@@ -45,7 +46,7 @@ OWN = ("title", "level", "minutes", "symptom", "task", "source", "edit", "given"
 def read_program(folder: Path) -> Program:
     """The program in `folder`; raises `Unreadable`, which names file, line and key."""
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
-    document = read_document(folder / DESCRIPTION)
+    document = read_document(folder / PROGRAM_FILE)
     found = document.read(PROGRAM)
     files = read_files(folder / "base", (*found["edit"], *found["given"]))
     units = tuple(_read_unit(path, files) for path in described(folder / "units"))

@@ -1,6 +1,6 @@
 """What `attnlab start` notes in the folder of a round: which program it is, and its bugs."""
 
-import base64
+import binascii
 import json
 import zlib
 from collections.abc import Sequence
@@ -51,8 +51,10 @@ def read_mark(folder: Path) -> RoundMark | None:
 
 def _hidden(bugs: Sequence[str]) -> str:
     """Ids that nobody reads by accident: they would name what is to be found."""
-    return base64.b64encode(zlib.compress(json.dumps(list(bugs)).encode())).decode()
+    return binascii.b2a_base64(
+        zlib.compress(json.dumps(list(bugs)).encode()), newline=False
+    ).decode()
 
 
 def _shown(text: Any) -> tuple[str, ...]:
-    return tuple(map(str, json.loads(zlib.decompress(base64.b64decode(text)))))
+    return tuple(map(str, json.loads(zlib.decompress(binascii.a2b_base64(text)))))

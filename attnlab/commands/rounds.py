@@ -125,12 +125,12 @@ def require_folder(interview: Interview) -> Path:
 
 def price_of_triage(ctx: typer.Context, target: str) -> str:
     """What a triage of the target makes of the rating; "" outside of the bugs of an interview."""
-    from attnlab.practice.rating import price_of_a_hint
-
     with progress() as store:
         interview = _interview_about(store, target)
     if not interview or interview.of_kind("stage"):
         return ""
+    from attnlab.practice.rating import price_of_a_hint  # of an interview: few are in one
+
     if interview.tasks:
         return "in this round a triage that names something costs as a hint for the task does"
     price = price_of_a_hint(interview.help, _count_bugs(ctx, interview))

@@ -17,7 +17,8 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 
-from attnlab.catalogue.bases import DESCRIPTION, SOLUTION
+from attnlab.catalogue.bases import SOLUTION
+from attnlab.catalogue.folders import BASE_FILE
 from attnlab.catalogue.load import DRAWN
 from attnlab.catalogue.patches import read_text
 from attnlab.catalogue.toml_rules import read_document
@@ -318,7 +319,7 @@ def draw_from_base(
     paths = [base.solution, *base.alternatives]
     texts = [read_text(Path(path)) for path in paths]
     at = random.Random(seed).randrange(len(paths))
-    title = str(read_document(folder / DESCRIPTION).data["title"])
+    title = str(read_document(folder / BASE_FILE).data["title"])
     version = replace(base, title=title, solution=paths[at], edits=(), decoys=())
     bug = Drawer(version, texts[at], runner).draw(seed, level, bugs)
     if bug is None:
@@ -326,5 +327,5 @@ def draw_from_base(
     slug = f"{DRAWN}/{folder.name}-{seed}"
     files = {SOLUTION: texts[at]}
     files |= {f"alternatives/v{n}.py": text for n, text in enumerate(texts) if n != at}
-    write_drawn(slug, read_text(folder / DESCRIPTION), files, bug)
+    write_drawn(slug, read_text(folder / BASE_FILE), files, bug)
     return slug

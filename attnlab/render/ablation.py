@@ -6,9 +6,8 @@ from rich.text import Text
 
 from attnlab.records import record
 from attnlab.records.ablation import Ablation, AblationReport
-from attnlab.render.findings import show_notes
+from attnlab.render.findings import show_hidden, show_notes
 from attnlab.render.json import Document, pick
-from attnlab.render.run import show_hidden
 from attnlab.render.screen import ASCII, Screen, bare_table, plural, truncate
 
 BAR = 10  # cells of a change as large as the output

@@ -1,9 +1,8 @@
-"""What stands below the table of a trace: the crash, the findings, the notes."""
+"""What stands below the table of a trace: the crash, the findings, the notes, the output."""
 
 from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len
-from rich.panel import Panel
 from rich.text import Text
 
 from attnlab.records import Crash, Finding, Operand, Report, Trace
@@ -15,6 +14,8 @@ MOST_FINDINGS = 20  # findings in full; a loop over 500 layers says the same 500
 
 def show_crash(crash: Crash, screen: Screen) -> None:
     """The box the eye should land on: what raised, on what, and what that means."""
+    from rich.panel import Panel  # few files crash: others must not wait
+
     marks = screen.marks
     source = truncate(escape_control(crash.source), screen.width - 4, marks.dots)
     operands = "\n".join(_operands(crash.operands, marks))
@@ -96,3 +97,24 @@ def show_notes(notes: Sequence[str], screen: Screen) -> None:
     """What the trace could not see, and why."""
     for text in notes:
         screen.say((f"{screen.marks.note} {text}", "aside"))
+
+
+def show_hidden(count: int, screen: Screen, what: str = "finding") -> None:
+    """How many findings would name the cause of a puzzle."""
+    if count:
+        screen.gap()
+        text = f"{plural(count, what)} hidden so as not to spoil the puzzle; "
+        text += "--reveal shows everything and counts as a hint"
+        screen.hang((f"{screen.marks.unsure} ", "warn"), text)
+
+
+def show_output(output: str, screen: Screen, keep: int = 8) -> None:
+    """The last lines that the file printed itself."""
+    lines = output.rstrip().splitlines()
+    if not lines:
+        return
+    screen.heading("the file printed")
+    if len(lines) > keep:
+        screen.say((f"  {screen.marks.dots} {plural(len(lines) - keep, 'line')} before", "aside"))
+    for line in lines[-keep:]:
+        screen.one_line("  " + line)

@@ -3,11 +3,9 @@
 from attnlab.records import Challenge, Trace, Verdict, plain, record
 from attnlab.records.diagnosis import Diagnosis
 from attnlab.render.checks import outcome_counts, show_failures
-from attnlab.render.findings import show_notes
+from attnlab.render.findings import show_notes, show_output
 from attnlab.render.json import Document, pick
-from attnlab.render.run import show_output
 from attnlab.render.screen import Screen
-from attnlab.render.steps import show_table
 from attnlab.verdict import UNSEEN
 
 WORDS = {
@@ -39,6 +37,8 @@ class GradePage:
         if self.compared:
             _show_comparison(self.diagnosis, screen)
         if self.steps:
+            from attnlab.render.steps import show_table
+
             screen.gap()
             show_table(self.steps, screen)
         lines = verdict.output.splitlines()

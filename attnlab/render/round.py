@@ -10,10 +10,10 @@ from attnlab.records import plain, record
 from attnlab.records.program import GoalResult, PartResult, Program, ProgramReport, TrainingRun
 from attnlab.render.bars import sparkline
 from attnlab.render.challenge import show_hints
+from attnlab.render.findings import show_output
 from attnlab.render.fold import View
 from attnlab.render.grade import WORDS as GRADE_WORDS
 from attnlab.render.json import Document, pick
-from attnlab.render.run import show_output
 from attnlab.render.screen import Screen, level_marks, plural
 from attnlab.render.stage import StageSolutionPage, show_stage, stage_document
 from attnlab.render.steps import show_table

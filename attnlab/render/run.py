@@ -3,9 +3,15 @@
 from attnlab.records import Challenge, Report, Trace, Verdict, plain, record
 from attnlab.render.challenge import show_head
 from attnlab.render.checks import outcome_counts
-from attnlab.render.findings import show_failure_end, show_findings, show_notes
+from attnlab.render.findings import (
+    show_failure_end,
+    show_findings,
+    show_hidden,
+    show_notes,
+    show_output,
+)
 from attnlab.render.json import Document, pick, trace_rows
-from attnlab.render.screen import Screen, plural
+from attnlab.render.screen import Screen
 from attnlab.render.steps import show_table, show_target
 
 
@@ -59,15 +65,6 @@ def _show_trace(page: RunPage, screen: Screen) -> None:
     show_hidden(page.hidden, screen)
 
 
-def show_hidden(count: int, screen: Screen, what: str = "finding") -> None:
-    """How many findings would name the cause of a puzzle."""
-    if count:
-        screen.gap()
-        text = f"{plural(count, what)} hidden so as not to spoil the puzzle; "
-        text += "--reveal shows everything and counts as a hint"
-        screen.hang((f"{screen.marks.unsure} ", "warn"), text)
-
-
 def _show_checks(page: RunPage, screen: Screen) -> None:
     parts = outcome_counts(page.verdict.checks, screen)
     if parts:
@@ -76,15 +73,3 @@ def _show_checks(page: RunPage, screen: Screen) -> None:
     first = next((c for c in page.verdict.checks if c.outcome == "failed"), None)
     if first:
         screen.say(("first failed: ", "bad"), f"{first.id}  {first.title}", indent=2)
-
-
-def show_output(output: str, screen: Screen, keep: int = 8) -> None:
-    """The last lines that the file printed itself."""
-    lines = output.rstrip().splitlines()
-    if not lines:
-        return
-    screen.heading("the file printed")
-    if len(lines) > keep:
-        screen.say((f"  {screen.marks.dots} {plural(len(lines) - keep, 'line')} before", "aside"))
-    for line in lines[-keep:]:
-        screen.one_line("  " + line)

@@ -3,15 +3,16 @@
 from collections.abc import Sequence
 
 from attnlab.records import Guard, Report, Trace, record
-from attnlab.render.attention import show_attention
-from attnlab.render.compilation import show_compilation
-from attnlab.render.findings import show_failure_end, show_findings, show_notes
+from attnlab.render.findings import (
+    show_failure_end,
+    show_findings,
+    show_hidden,
+    show_notes,
+    show_output,
+)
 from attnlab.render.fold import View
 from attnlab.render.formats import file_labels, format_place
-from attnlab.render.gradients import show_backward
-from attnlab.render.heat import show_values
 from attnlab.render.json import Document, pick, trace_rows
-from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, escape_control, plural, truncate
 from attnlab.render.steps import show_table, show_target
 from attnlab.target.trace_advice import omission
@@ -86,16 +87,24 @@ def _show_calls(trace: Trace, screen: Screen, view: View) -> None:
 
 
 def _show_views(trace: Trace, screen: Screen) -> None:
-    """What was asked for beyond the rows."""
+    """What was asked for beyond the rows; only that is imported."""
     if trace.values:
+        from attnlab.render.heat import show_values
+
         show_values(trace.values, screen)
     if trace.attention:
+        from attnlab.render.attention import show_attention
+
         show_attention(trace.attention, trace.ops, screen)
     if trace.backward:
+        from attnlab.render.gradients import show_backward
+
         show_backward(trace.backward, trace.ops, screen)
     if trace.guards:
         _show_guards(trace.guards, screen)
     if trace.compilation:
+        from attnlab.render.compilation import show_compilation
+
         show_compilation(trace.compilation, screen)
 
 

@@ -2,9 +2,9 @@
 
 from attnlab.records import Report, Suspicion, Triage, plain, record
 from attnlab.render.bars import sparkline
+from attnlab.render.findings import show_hidden, show_output
 from attnlab.render.formats import format_place
 from attnlab.render.json import Document, pick
-from attnlab.render.run import show_hidden, show_output
 from attnlab.render.screen import Screen, plural, truncate
 
 FULL = 5  # suspicions that are shown with their evidence and experiment

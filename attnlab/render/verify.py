@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from attnlab.catalogue.finding_rules import PROPERTY_FINDINGS
 from attnlab.records import CheckResult, Promise, record
 from attnlab.render.checks import outcome_counts
-from attnlab.render.findings import show_notes
+from attnlab.render.findings import show_hidden, show_notes
 from attnlab.render.json import Document, pick
-from attnlab.render.run import show_hidden
 from attnlab.render.screen import Screen
 
 WORDS = {"passed": "holds", "failed": "broken", "skipped": "not-applicable", "error": "not-checked"}

@@ -11,8 +11,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from attnlab.catalogue.bases import DESCRIPTION, SABOTAGED, SOLUTION
+from attnlab.catalogue.bases import SABOTAGED, SOLUTION
 from attnlab.catalogue.contract_facts import PROMISES
+from attnlab.catalogue.folders import BASE_FILE
 from attnlab.catalogue.load import drawn_folder
 from attnlab.errors import Refused
 from attnlab.files import write_whole
@@ -56,7 +57,7 @@ def write_drawn(slug: str, description: str, files: Mapping[str, str], bug: Draw
             (folder / part).mkdir(parents=True)
         for file, text in files.items():
             write_whole(folder / file, text)
-        write_whole(folder / DESCRIPTION, description)
+        write_whole(folder / BASE_FILE, description)
         write_whole(folder / "bugs" / f"{name}.toml", _bug_text(bug))
     except (OSError, RuntimeError) as error:
         hint = "set ATTNLAB_HOME to a folder that can be written"

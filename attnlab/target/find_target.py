@@ -18,8 +18,8 @@ from attnlab.target.environment import (
     user_environment,
     with_package_roots,
 )
-from attnlab.target.outline import Definition, Outline, read_outline
-from attnlab.target.source import parse, read_source
+from attnlab.target.outline import Definition, Outline, outline_code
+from attnlab.target.source import read_source
 from attnlab.target.top_level import no_such_name
 
 MOST = 6  # names that a list shows
@@ -127,10 +127,6 @@ def _find_module(module: str, name: str) -> Target:
     outlined = outline_code(code)
     seen = find_definition(outlined, name, code)
     return Target(code=replace(code, name=name), own=own, seen=seen, near=outlined)
-
-
-def outline_code(code: Code) -> Outline:
-    return read_outline(parse(code.text, code.file))
 
 
 def find_definition(seen: Outline, name: str, code: Code) -> Definition | None:

@@ -6,10 +6,11 @@ import ast
 import re
 from collections.abc import Iterator
 from dataclasses import field, replace
+from functools import lru_cache
 from typing import Literal
 
 from attnlab.catalogue.literals import Scalar
-from attnlab.records import record
+from attnlab.records import Code, record
 from attnlab.target.constants import fill_in_defaults, integer_constants
 from attnlab.target.conventions import (
     CHANNELS,
@@ -21,6 +22,7 @@ from attnlab.target.conventions import (
     usual_feed,
 )
 from attnlab.target.layer_widths import layer_widths
+from attnlab.target.source import parse
 from attnlab.target.top_level import is_demo, may_bind_more, read_names
 from attnlab.target.usage import CHANNELS_LAST, IDS, PICTURE, VECTORS, ClassUsage
 
@@ -84,6 +86,16 @@ class Outline:
 
     def classes(self) -> list[str]:
         return [d.name for d in self.definitions.values() if d.kind == "class"]
+
+
+def outline_code(code: Code) -> Outline:
+    """That of a file, which is read once however many ask; raises what `parse` does."""
+    return _outline(code.text, code.file)
+
+
+@lru_cache(8)
+def _outline(text: str, file: str) -> Outline:
+    return read_outline(parse(text, file))
 
 
 def read_outline(tree: ast.Module) -> Outline:

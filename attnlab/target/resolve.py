@@ -25,13 +25,12 @@ from attnlab.target.find_target import (
     find_answer,
     find_target,
     name_choices,
-    outline_code,
     split_target,
     trains_when_run,
 )
 from attnlab.target.infer import TINY, complete_contract
 from attnlab.target.infer_inputs import call_signatures, must_fit, must_take, takes_inputs
-from attnlab.target.outline import format_signature
+from attnlab.target.outline import format_signature, outline_code
 from attnlab.target.source import read_source
 
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.

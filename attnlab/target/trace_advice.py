@@ -10,8 +10,7 @@ from pathlib import PurePath
 from attnlab.records import Job, Report, Trace
 from attnlab.target.command_line import TraceCommand, input_flag, quote_word
 from attnlab.target.conventions import CACHES, PLAIN, names_mask, usual_feed
-from attnlab.target.outline import Parameter, read_outline
-from attnlab.target.source import parse
+from attnlab.target.outline import Parameter, outline_code
 
 NEAR = 3  # operations before a line of Python that raised, for which inputs are blamed first
 INSTALLED = {"site-packages", "dist-packages"}  # folders of code that is not the user's to edit
@@ -65,7 +64,7 @@ def _parameters(job: Job) -> tuple[Parameter, ...]:
     code = job.candidate
     if not code.text or code.name is None:
         return ()
-    seen = read_outline(parse(code.text, code.file)).definitions.get(code.name)
+    seen = outline_code(code).definitions.get(code.name)
     takes = seen.forward or (seen.build if seen.kind == "function" else None) if seen else None
     return takes.parameters if takes else ()
 

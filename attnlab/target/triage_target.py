@@ -15,9 +15,9 @@ from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
 from attnlab.target.find_target import Answer
-from attnlab.target.outline import read_outline
+from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
-from attnlab.target.source import parse, read_source
+from attnlab.target.source import read_source
 from attnlab.target.source_findings import STATISTICS, source_findings
 from attnlab.target.trace_advice import guessed_inputs, omitted_inputs
 
@@ -46,7 +46,7 @@ def triage_job(
     path = Path(typed.target)
     if typed.target.endswith(".py") and not typed.describes_module:
         code = read_source(path, typed.target)
-        if read_outline(parse(code.text, code.file)).trains:
+        if outline_code(code).trains:
             job = script_job(typed.target, limits, arguments)
             return replace(job, stages=("training",), steps=steps, overfit=overfit)
     if arguments:
@@ -77,7 +77,7 @@ def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
     if not script or (report.outcome != "timeout" and (report.training or NO_TRAINING).steps):
         return ""
     code = read_source(Path(typed.target), typed.target)
-    roots = read_outline(parse(code.text, code.file)).roots
+    roots = outline_code(code).roots
     if not roots:
         return "the file defines no module that could be looked at alone"
     try:
@@ -190,7 +190,7 @@ def with_demo(
     code, alone = job.candidate, typed.target.endswith(".py") and not typed.describes_module
     if not alone or job.contract is None or "trace" not in job.stages:
         return report
-    if not read_outline(parse(code.text, code.file)).demo:
+    if not outline_code(code).demo:
         return report
     return _add_demo(report, run(replace(job, candidate=replace(code, name=None), contract=None)))
 

@@ -363,7 +363,7 @@ def test_a_name_reads_only_the_folder_that_may_hold_it(monkeypatch):
         read.append(folder.name)
         return read_base(folder)
 
-    monkeypatch.setattr("attnlab.catalogue.load.read_base", watched)
+    monkeypatch.setattr("attnlab.catalogue.bases.read_base", watched)
     shipped = load()
     bug = shipped.find("cache/it-forgets-after-two")
     assert read == [Path(bug.folder).name]
