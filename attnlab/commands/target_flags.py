@@ -107,16 +107,21 @@ class NamedTarget:
         return replace(self, typed=replace(self.typed, rest=rest, tiny=tiny))
 
     def job(self, limits: Limits, options: TraceOptions | None = None) -> Job:
-        """The job that traces it; raises `Refused` or `Unreadable`."""
-        from attnlab.target.resolve import own_job
+        """The job that traces it, with inputs that were found by trying where nothing says what
+        they are; raises `Refused` or `Unreadable`."""
+        from attnlab.commands.base import run_job
+        from attnlab.target.fitted import first_fit, guessed_job
 
-        return own_job(self.typed, limits=limits, options=options, answer=self.answer)
+        job = guessed_job(self.typed, limits=limits, options=options, answer=self.answer)
+        return first_fit(self.typed, job, run_job, lambda _: None)[1]
 
     def guess(self, job: Job) -> str:
         """How it is fed where nobody said that; "" where somebody did."""
         from attnlab.target.trace_advice import guessed_inputs
 
-        fed = ", ".join(f'"{each}"' for each in guessed_inputs(self.typed, job) if not self.answer)
+        if self.answer or job.unknown:
+            return ""
+        fed = ", ".join(f'"{each}"' for each in guessed_inputs(self.typed, job))
         return f"inputs guessed: {fed}; --input changes them" if fed else ""
 
     def announce(self, doing: str, job: Job, fed: bool = True) -> None:

@@ -20,6 +20,7 @@ from attnlab.errors import Refused
 from attnlab.grading.cost_stage import count_cost
 from attnlab.grading.diff_stage import compare
 from attnlab.grading.example_run import surroundings
+from attnlab.grading.fit_stage import fit_inputs
 from attnlab.grading.live_stage import find_parts, find_properties
 from attnlab.grading.plain_call import with_plain_call
 from attnlab.grading.refusals import Refusal, build_refusal, device_refusal, input_refusal
@@ -38,7 +39,17 @@ from attnlab.probe.reference import (
     UnitReference,
 )
 from attnlab.probe.source_text import numbers_in
-from attnlab.records import CheckResult, Code, Contract, Job, JobOutcome, LiveReport, Report, Trace
+from attnlab.records import (
+    CheckResult,
+    Code,
+    Contract,
+    Fit,
+    Job,
+    JobOutcome,
+    LiveReport,
+    Report,
+    Trace,
+)
 from attnlab.records.cost import CostReport
 from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import constructor_arguments, with_head_dim
@@ -58,9 +69,10 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
         return Report(outcome="refused", message=refusal.message, hint=refusal.hint)
     trace: Trace | None = None
     checks: tuple[CheckResult, ...] = ()
-    live, training, diff, cost, ablation = LiveReport(), None, None, None, None
+    live, training, diff, cost, ablation, fit = LiveReport(), None, None, None, None, None
     with Hosts(job, spawn, started + job.limits.seconds, references or ReferenceCache()) as hosts:
         try:
+            fit = _fitted(job, hosts)
             if {"trace", "cost"} & set(job.stages):
                 trace, cost = _traced(job, hosts)
                 outcome, message = _memory(trace)
@@ -93,6 +105,7 @@ def run_job(job: Job, spawn: Spawn, references: ReferenceCache | None = None) ->
             diff=diff,
             cost=cost,
             ablation=ablation,
+            fit=fit,
             output=hosts.printed(),
             isolation=hosts.isolation,
             missing=hosts.missing,
@@ -106,6 +119,11 @@ def _traced(job: Job, hosts: Hosts) -> tuple[Trace, CostReport | None]:
     if "cost" in job.stages:
         return count_cost(job, hosts.candidate())
     return trace_example(job, hosts.candidate(), lambda: hosts.candidate(fresh=True)), None
+
+
+def _fitted(job: Job, hosts: Hosts) -> Fit | None:
+    """The inputs that were found by trying, where that is asked."""
+    return fit_inputs(job, hosts.candidate()) if "fit" in job.stages else None
 
 
 def _compared(

@@ -15,6 +15,7 @@ from attnlab.records.job import (
     Code,
     Container,
     Contract,
+    Fit,
     GradeOutcome,
     Input,
     Job,

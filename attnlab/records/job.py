@@ -18,7 +18,7 @@ JobOutcome = Literal["ok", "crashed", "timeout", "memory", "unreadable", "refuse
 # What ends the checks: the first failure, the first with what explains it, or nothing.
 Until = Literal["verdict", "reason", "end"]
 ChallengeKind = Literal["debug", "implement", "port", "cheaper"]
-Stage = Literal["trace", "check", "training", "diff", "cost", "ablation"]
+Stage = Literal["fit", "trace", "check", "training", "diff", "cost", "ablation"]
 GradeOutcome = Literal[
     "passed", "failed", "crashed", "timeout", "memory", "unreadable", "cannot-compare", "error"
 ]
@@ -182,9 +182,21 @@ class Job:
     evaluate: tuple[str, ...] = ()  # functions of a script to call after its training
     promised: tuple[str, ...] = ()  # by the user, besides what the module seems to promise
     unpromised: tuple[str, ...] = ()  # what the module does not promise, as the user says
+    guessed: tuple[str, ...] = ()  # arguments of forward whose axes the user did not say
+    unknown: tuple[str, ...] = ()  # those of them whose source and name do not say them either
+    stated: tuple[str, ...] = ()  # symbols whose sizes the user said
 
 
 # ---------------------------------------------------------------- what was found
+
+
+@record
+class Fit:
+    """Inputs, arguments and sizes with which a forward runs to its end, found by trying."""
+
+    inputs: tuple[Input, ...]
+    arguments: dict[str, str | int | float | bool | None] = field(default_factory=dict)
+    sizes: dict[str, int] = field(default_factory=dict)
 
 
 @record
@@ -202,6 +214,7 @@ class Report:
     diff: DiffReport | None = None
     cost: CostReport | None = None
     ablation: AblationReport | None = None
+    fit: Fit | None = None
     output: str = ""  # captured stdout and stderr, capped
     isolation: tuple[str, ...] = ()
     missing: tuple[str, ...] = ()  # isolation layers this machine does not give

@@ -8,9 +8,10 @@ from collections.abc import Iterator
 from typing import Any
 
 from attnlab.target.conventions import CACHES
-from attnlab.target.source_walk import Function, Told, called, scopes
+from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 
 EMPTY = re.compile(r"^not \w+$|\bis None\b|== 0$")  # tests for a cache that holds nothing
+POSITIONS = re.compile(r"pos|wpe|\bpe\b|time_emb", re.IGNORECASE)  # names of their tables
 ASKED = r"offset|start_pos|position_ids|cache_position"  # where positions are said by the caller
 
 
@@ -18,20 +19,68 @@ def positions_without_cache(tree: ast.Module) -> Iterator[Told]:
     """Positions that begin at 0 in a forward that takes a cache."""
     for scope, nodes, caches in _with_caches(tree):
         cache = min(caches)
-        held = caches | _holding(nodes, caches)
         for node in nodes:
-            if called(node) != "arange" or not isinstance(node, ast.Call):
+            if not _begins_at_zero(node):
                 continue
+            held = caches | _holding([n for n in nodes if line_of(n) < line_of(node)], caches)
             statement = next((n for n in nodes if _holds(n, node)), node)
             counts = _counts_input(node, nodes) and not re.search(ASKED, ast.unparse(scope))
             if counts and not _mentions(statement, held):
                 yield Told(
-                    node.lineno,
+                    line_of(node),
                     "positions-ignore-cache",
                     f"{ast.unparse(node)} begins at 0 also where {cache} holds earlier positions: "
                     "with a cache every new token is put at the beginning. Add the cache's length",
                 )
                 break
+
+
+def _begins_at_zero(node: ast.AST) -> bool:
+    """`arange(n)`, or the first rows `[:n]` of a table of positions."""
+    if isinstance(node, ast.Subscript):
+        last = node.slice
+        parts = last.elts if isinstance(last, ast.Tuple) else [last]
+        cut = [p for p in parts if isinstance(p, ast.Slice) and p.upper and not p.lower]
+        return bool(cut) and bool(POSITIONS.search(ast.unparse(node.value)))
+    return called(node) == "arange" and isinstance(node, ast.Call)
+
+
+def triangles_without_cache(tree: ast.Module) -> Iterator[Told]:
+    """`triu(ones(queries, keys), diagonal=1)` where there are more keys than queries."""
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function):
+            continue
+        made = {
+            ast.unparse(n.targets[0]): ast.unparse(n.value)
+            for n in nodes
+            if isinstance(n, ast.Assign) and len(n.targets) == 1
+        }
+        for node in nodes:
+            if called(node) not in ("triu", "tril", "triu_", "tril_"):
+                continue
+            text = ast.unparse(node)
+            sized = re.search(r"(ones|full|zeros|empty)\(\(?\[?(\w+), (\w+)\b", text)
+            shift = _diagonal(node)
+            if not sized or sized[2] == sized[3] or not re.fullmatch(r"-?\d+", shift):
+                continue
+            queries, keys = sized[2], sized[3]
+            if re.search(rf"\b{queries}\b", made.get(keys, "")) and "+" in made.get(keys, ""):
+                yield Told(
+                    line_of(node),
+                    "causal-ignores-cache",
+                    f"the triangle of {text[:70]} begins at the first of {keys} = {made[keys]} "
+                    f"keys: query i sees the first {int(shift) + (called(node)[3] == 'l')} + i of "
+                    f"them, and not itself. Shift the diagonal by {keys} - {queries}",
+                )
+
+
+def _diagonal(call: ast.AST) -> str:
+    """The diagonal that is given to triu or tril, as a method or as a function of torch."""
+    if not isinstance(call, ast.Call):
+        return ""
+    named = [ast.unparse(k.value) for k in call.keywords if k.arg == "diagonal"]
+    alone = ast.unparse(getattr(call.func, "value", call)) == "torch"
+    return next(iter((*named, *map(ast.unparse, call.args[int(alone) :]))), "0")
 
 
 def causal_without_cache(tree: ast.Module) -> Iterator[Told]:
@@ -96,11 +145,14 @@ def _holds(statement: ast.AST, node: ast.AST) -> bool:
     return simple and any(n is node for n in ast.walk(statement))
 
 
-def _counts_input(call: ast.Call, nodes: list[ast.AST]) -> bool:
-    """Whether an arange has one bound, the length of an input, and its numbers are embedded."""
-    if len(call.args) != 1:
+def _counts_input(node: ast.AST, nodes: list[ast.AST]) -> bool:
+    """Whether an arange, or a slice, has one bound, the length of an input."""
+    if isinstance(node, ast.Subscript):
+        bound = ast.unparse(node.slice).rpartition(":")[2].strip()
+    elif isinstance(node, ast.Call) and len(node.args) == 1:
+        bound = ast.unparse(node.args[0])
+    else:
         return False
-    bound = ast.unparse(call.args[0])
     sized = [
         ast.unparse(n.targets[0])
         for n in nodes

@@ -68,7 +68,7 @@ def input_flag(entry: Input) -> str:
     if entry.role == "mask":
         words += ["forbids" if entry.forbids else "allows"]
     words += ["additive"] * entry.additive + ["optional"] * entry.optional
-    words += [entry.role] if entry.role in ("segments", "positions") else []
+    words += [entry.role] if entry.role in ("segments", "positions", "lengths") else []
     return f"{entry.name}: {' '.join(words)}"
 
 

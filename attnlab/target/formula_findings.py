@@ -1,5 +1,6 @@
 """Formulas that the text of a file gets wrong: a skew that pads at the wrong end, a product of
-parameters that are all zero, windows that are shifted twice."""
+parameters that are all zero, windows that are shifted twice, a quotient that is 0 everywhere,
+positions in a dtype that cannot hold them."""
 
 from __future__ import annotations
 
@@ -106,3 +107,46 @@ def rolls_that_go_on(tree: ast.Module) -> Iterator[Told]:
 
 def _calls_a_part(node: ast.AST) -> bool:
     return isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
+
+
+def whole_quotients(tree: ast.Module) -> Iterator[Told]:
+    """`arange(0, half) // half`: the quotient of whole numbers is 0 everywhere."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)):
+            continue
+        left = node.left
+        while called(left) in ("float", "to", "double") and isinstance(left, ast.Call):
+            left = getattr(left.func, "value", left)
+        if called(left) != "arange" or not isinstance(left, ast.Call) or len(left.args) > 2:
+            continue
+        if left.args and ast.unparse(left.args[-1]) == ast.unparse(node.right):
+            yield Told(
+                node.lineno,
+                "whole-quotient",
+                f"{ast.unparse(node)} divides whole numbers below {ast.unparse(node.right)} by it: "
+                "all are 0. Divide with /",
+            )
+
+
+def narrow_positions(tree: ast.Module) -> Iterator[Told]:
+    """`arange(T, dtype=x.dtype)` of activations, in a file that runs them in half precision:
+    bfloat16 holds whole numbers up to 256, float16 up to 2048."""
+    source = ast.unparse(tree)
+    half = re.search(r"bfloat16|float16|\.half\(\)|autocast|\bbf16|fp16", source)
+    if half is None:
+        return
+    for scope, nodes in scopes(tree):
+        taken = [a.arg for a in getattr(getattr(scope, "args", None), "args", ())]
+        for node in nodes:
+            if called(node) != "arange" or not isinstance(node, ast.Call):
+                continue
+            dtypes = [ast.unparse(k.value) for k in node.keywords if k.arg == "dtype"]
+            if dtypes and dtypes[0].removesuffix(".dtype") in taken and "dtype" in dtypes[0]:
+                yield Told(
+                    node.lineno,
+                    "dtype-narrowed",
+                    f"{ast.unparse(node)} counts positions in the dtype of the activations: in "
+                    f"bfloat16 there is no whole number between 256 and 258 ({half[0]} is meant "
+                    "to run here), so far positions fall together. Count in float32, and cast cos "
+                    "and sin",
+                )

@@ -24,6 +24,16 @@ from attnlab.target.conventions import (
 )
 from attnlab.target.outline import Definition, Parameter, Signature, format_signature
 
+
+class Unfed(Refused):
+    """Nothing says what some arguments of forward are: their names, and inputs to begin with."""
+
+    def __init__(self, message: str, hint: str, proposed: dict[str, str]) -> None:
+        super().__init__(message, hint, "--input")
+        self.names = tuple(proposed)
+        self.proposed = tuple(proposed.values())
+
+
 COUNTS = ("hd", "H", "Hkv", "M", "V")  # sizes that a function is given as a number
 
 
@@ -122,16 +132,18 @@ def must_fit(contract: Contract, typed: TraceCommand, limits: Limits) -> None:
                 raise Refused(f"{says} ({sizes})", hint, typed.target)
 
 
-def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions) -> Refused:
+def _cannot_feed(forward: Signature, missing: list[Parameter], said: UserOptions) -> Unfed:
     names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target}: forward takes ({format_signature(forward)})"
-    more = tuple(
-        f"{p.name} = {PLAIN[p.annotation]!r}" if p.annotation in PLAIN else f"{p.name}: {_axes(p)}"
+    more = {
+        p.name: f"{p.name} = {PLAIN[p.annotation]!r}"
+        if p.annotation in PLAIN
+        else f"{p.name}: {_axes(p)}"
         for p in missing
-    )
-    paste = said.typed.with_flags(inputs=more).command()
+    }
+    paste = said.typed.with_flags(inputs=tuple(more.values())).command()
     hint = f"say the axes of each, or a value, with your own symbols: {paste}"
-    return Refused(f"{takes}, and nothing says what {names} should be", hint, "--input")
+    return Unfed(f"{takes}, and nothing says what {names} should be", hint, more)
 
 
 def _axes(parameter: Parameter) -> str:

@@ -13,9 +13,20 @@ from collections.abc import Iterator
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
 from attnlab.target.argument_findings import forgotten_arguments, open_memories, opposite_masks
-from attnlab.target.cache_findings import causal_without_cache, positions_without_cache
+from attnlab.target.cache_findings import (
+    causal_without_cache,
+    positions_without_cache,
+    triangles_without_cache,
+)
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
-from attnlab.target.formula_findings import rolls_that_go_on, turned_skews, zero_products
+from attnlab.target.formula_findings import (
+    narrow_positions,
+    rolls_that_go_on,
+    turned_skews,
+    whole_quotients,
+    zero_products,
+)
+from attnlab.target.loss_findings import frozen_statistics, masked_labels, probability_arguments
 from attnlab.target.repetition_findings import (
     mixed_head_orders,
     overwritten_experts,
@@ -24,6 +35,7 @@ from attnlab.target.repetition_findings import (
     turned_samplers,
     wide_windows,
 )
+from attnlab.target.sampling_findings import sampled_wrong, sorted_masks
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 
@@ -31,7 +43,6 @@ LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answ
 PERMUTES = {"randperm", "permutation"}
 HELD_OUT = re.compile(r"val|test|held|dev", re.IGNORECASE)
 SMALL = 0.2  # as a standard deviation of weights is, and a mean is not
-DRAWS = {"argmax", "multinomial", "topk", "softmax"}
 
 
 def source_findings(text: str, file: str) -> Iterator[Finding]:
@@ -46,11 +57,18 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _permutations,
         _shuffles,
         _splits,
-        _sampling,
+        sampled_wrong,
+        sorted_masks,
+        probability_arguments,
+        masked_labels,
+        frozen_statistics,
+        whole_quotients,
+        narrow_positions,
         _scalers,
         _modes,
         positions_without_cache,
         causal_without_cache,
+        triangles_without_cache,
         lost_ties,
         _spreads,
         ids_of_zero,
@@ -196,49 +214,6 @@ def _splits(tree: ast.Module) -> Iterator[Told]:
                         f"{name} = {whole}[{part}] and {other} = {whole}[{their_part}] overlap: "
                         "what is validated on was trained on",
                     )
-
-
-def _sampling(tree: ast.Module) -> Iterator[Told]:
-    """Generation that reads the wrong position, or uses the temperature the wrong way round."""
-    for scope, nodes in scopes(tree):
-        if not isinstance(scope, Function) or not any(called(n) in DRAWS for n in nodes):
-            continue
-        loops = any(isinstance(n, (ast.For, ast.While)) for n in nodes)
-        for node in nodes:
-            if wrong := _sampled_wrong(node, loops):
-                yield Told(line_of(node), "sampling", wrong)
-
-
-def _sampled_wrong(node: ast.AST, loops: bool) -> str:
-    """What is wrong with a step of choosing the next token; "" for nothing that is known."""
-    text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
-    given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
-    name, first = called(node), (given or [""])[0]
-    if loops and re.fullmatch(
-        r"(\w*(logits|out|output|scores)\w*|(self|model)\w*\(.*\))\[:, 0(, :)?\]", text
-    ):
-        return (
-            f"{text} are the scores behind the first position, always the same: the next token "
-            "comes from the last, [:, -1]"
-        )
-    if isinstance(node, ast.BinOp) and HOT.search(text):
-        return (
-            f"{text}: scores are divided by the temperature; multiplied, a high one makes the "
-            "choice sharper"
-        )
-    if name.startswith("masked_fill") and TURNED.search(text):
-        return f"{text[:60]} hides what is above the limit, the best choices: hide what is below"
-    if name == "multinomial" and "logits" in first and not re.search(r"softmax|exp", first):
-        return f"multinomial draws by probabilities, and {first} are scores: apply softmax first"
-    if loops and name == "cat" and isinstance(node, ast.Call) and node.args:
-        names = [ast.unparse(p) for p in getattr(node.args[0], "elts", [])]
-        if len(names) == 2 and re.match(r"(next|new|tok$|token$|nxt)", names[0]):
-            return f"cat puts {names[0]} before {names[1]}: the next token belongs behind"
-    return ""
-
-
-HOT = re.compile(r"logits\w*(\[[^]]*\])? \* \w*(temperature|temp)\b")
-TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ >=? \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
 
 
 def _scalers(tree: ast.Module) -> Iterator[Told]:

@@ -6,7 +6,6 @@ import re
 import shlex
 from collections.abc import Callable
 from dataclasses import replace
-from math import prod
 from pathlib import Path
 
 from attnlab.errors import Refused, Unreadable
@@ -15,19 +14,15 @@ from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
 from attnlab.target.find_target import Answer
+from attnlab.target.fitted import first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import read_source
 from attnlab.target.source_findings import STATISTICS, source_findings
-from attnlab.target.trace_advice import guessed_inputs, omitted_inputs
+from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
-FITTINGS = 3  # other inputs that are tried where those guessed do not fit
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
-WIDTHS = re.compile(  # how PyTorch says which width a layer takes
-    r"normalized_shape=\[(\d+)\]|\(\d+x\d+ and (\d+)x\d+\)|equal to input_size. Expected (\d+), got"
-    r"|input\[\d+, \d+, \d+\] to have (\d+) channels"
-)
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
 
@@ -52,7 +47,7 @@ def triage_job(
     if arguments:
         hint = "--args are given to a script that trains; a module is built with --init"
         raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
-    return _alone(own_job(typed, limits=limits, answer=answer), overfit)
+    return _alone(guessed_job(typed, limits=limits, answer=answer), overfit)
 
 
 def _alone(job: Job, overfit: float) -> Job:
@@ -70,7 +65,9 @@ def script_arguments(text: str) -> tuple[str, ...]:
         raise Refused(f"--args {text}: {error}", hint, "--args") from None
 
 
-def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
+def _module_instead(
+    typed: TraceCommand, report: Report, job: Job, run: Callable[[Job], Report]
+) -> Job | str:
     """Where a script took no optimizer step: the job that looks at its model alone, or why there
     is none; "" where it need not."""
     script = "training" in job.stages
@@ -82,7 +79,7 @@ def _module_instead(typed: TraceCommand, report: Report, job: Job) -> Job | str:
         return "the file defines no module that could be looked at alone"
     try:
         own = replace(typed, target=f"{typed.target}:{roots[-1]}", rest=())
-        made = own_job(own, limits=job.limits)
+        own, made = first_fit(own, guessed_job(own, limits=job.limits), run, lambda _: None)
     except Refused as error:
         return f"{roots[-1]} alone: {error}. {error.hint}"
     return _alone(made, job.overfit)
@@ -136,38 +133,6 @@ def _where_switched(finding: Finding, job: Job) -> Finding:
         return finding
     says = f"{finding.message} (it learns at line {finding.line}, and is switched here)"
     return replace(finding, line=found[0], message=says)
-
-
-def _refitted(typed: TraceCommand, job: Job, report: Report) -> TraceCommand | None:
-    """The command with sizes or inputs as the crash of the first call asks for them: as many
-    positions as a reshape to (B, h, w, D), ids where an embedding got floats, the width of a layer.
-    None where the user said them, or where nothing is asked."""
-    crash = report.trace.crash if report.trace else None
-    if crash is None or job.contract is None or crash.call > 1:
-        return None
-    sizes = job.contract.sizes
-    asked = re.search(r"shape '\[([\d, ]+)\]' is invalid for input", crash.message)
-    shape = [int(n) for n in asked[1].split(", ")] if asked else []
-    ends = [sizes.get("B"), sizes.get("D")]
-    if len(shape) > 3 and [shape[0], shape[-1]] == ends and "S" not in typed.sizes and "S" in sizes:
-        return typed.with_flags(sizes=f"S={prod(shape[1:-1])}")
-    if "selected index k out of range" in crash.message and "S" in sizes and "S" not in typed.sizes:
-        return typed.with_flags(sizes=f"S={4 * sizes['S']}")  # of the nearest of too few
-    meet = re.search(r"tensor a \((\d+)\) must match the size of tensor b \((\d+)\)", crash.message)
-    mine, table = map(int, meet.groups()) if meet and "S" not in typed.sizes else (0, 0)
-    if mine == sizes.get("S") and table > 1:  # of as many positions
-        return typed.with_flags(sizes=f"S={table}")
-    if "must be a matrix" in crash.message:  # a graph, which has no batch
-        whole = [text for text in guessed_inputs(typed, job) if ": B " in text]
-        return typed.with_flags(inputs=tuple(text.replace(": B ", ": ") for text in whole))
-    width = WIDTHS.search(crash.message)
-    ids = "scalar types: Long, Int; but got" in crash.message
-    last = "int" if ids else next(filter(None, width.groups()), "") if width else ""
-    taken = {name.partition(".")[0] for name in crash.inputs}
-    axes = (text.split() for text in guessed_inputs(typed, job) if last)
-    floats = [[*words[:-1], last] for words in axes if words[-1] in ("D", "C", "E")]
-    fed = tuple(" ".join(w) for w in floats if w[0].rstrip(":") in taken or len(floats) == 1)
-    return typed.with_flags(inputs=fed) if fed else None
 
 
 def _with_masks(typed: TraceCommand, job: Job) -> Job | None:
@@ -244,26 +209,20 @@ def look_at(
     typed: TraceCommand, job: Job, run: Callable[[Job], Report], note: Callable[[str], None]
 ) -> Report:
     """All that `run` and the source show of a target, together; `note` is told what is done."""
-    report = run(job)
-    fed, fitting, tried = typed, job, report
-    for _ in range(FITTINGS):
-        if (asked := _refitted(fed, fitting, tried)) is None:
-            break
-        try:
-            made = own_job(asked, limits=job.limits)
-        except Refused:  # a challenge, which says itself what it takes
-            break
-        fed, fitting = asked, replace(made, stages=job.stages)
-        tried = run(fitting)
-    if fed is not typed and tried.trace is not None and tried.trace.crash is None:
-        note(f"it did not run with those inputs; with these it does: {fed.command()}")
-        job, report = fitting, tried
+    typed, job = first_fit(typed, job, run, note)
+    report, fed = run(job), typed
+    other = second_fit(typed, job, report, run)
+    if other is not None:
+        tried = run(other[1])
+        if tried.trace is not None and tried.trace.crash is None:
+            (fed, job), report = other, tried
+            note(f"it did not run with those inputs; with these it does: {fed.command()}")
     masked = _with_masks(fed, job)
     if masked is not None:
         report = _add_findings(report, run(masked))
     report = with_demo(typed, job, report, run)
     report = _add_source_findings(report, job)
-    alone = _module_instead(typed, report, job)
+    alone = _module_instead(typed, report, job, run)
     if isinstance(alone, str):
         return _without_module(report, alone) if alone else report
     note(f"it took no optimizer step: looking at {alone.candidate.name} alone")

@@ -53,7 +53,7 @@ LOSSES = (
     *("cross_entropy", "nll_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits"),
     *(*PAIRED, "kl_div", "ctc_loss"),
 )
-PHASES, COAST = 3, 4.0  # most phases of a script, and seconds between two of them
+PHASES, COAST = 3, 4.0  # most phases of a script, and seconds of CPU between two of them
 CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
 SNAPSHOT = 1 << 22  # weights of an optimizer that are copied around a step
 ENDLESS = 40  # backward passes, or calls for gradients, by step asked for, without a step
@@ -177,7 +177,7 @@ class TrainingWatch:
         if self.evaluating is not None:
             return
         if self._coasting:
-            if time.monotonic() > self._coasting:
+            if time.thread_time() > self._coasting:  # a busy machine must not hide the next phase
                 self._end()
             return
         endless = self.limit and not self.steps and (
@@ -187,7 +187,7 @@ class TrainingWatch:
             self._kept = self._kept or self._kept_graphs()  # before the script's frames go
             if endless or self.phase == PHASES:
                 self._end()
-            self._coasting, self.around.active = time.monotonic() + COAST, False
+            self._coasting, self.around.active = time.thread_time() + COAST, False
 
     def _end(self) -> None:
         if self._stopped:

@@ -182,7 +182,7 @@ def test_the_folder_of_the_own_package_is_on_the_path(shell, tmp_path, monkeypat
     (home / "model.py").write_text(head + classes[1] + classes[2])
     monkeypatch.chdir(tmp_path)
     said = shell("triage", "src/mine/model.py", "--json")
-    assert said.json["outcome"] == "nothing-found"
+    assert said.json["outcome"] == "nothing-found", said.json
 
 
 def test_an_optional_mask_is_fed_as_its_use_says(shell, net):

@@ -63,3 +63,30 @@ def test_of_two_factors_one_begins_with_random_values(draw, expected):
 def test_shifted_windows_are_shifted_back(sign, expected):
     """The same shift of another tensor, as of a mask, is none of the second."""
     assert rules(WINDOWS.format(first="mask", sign=sign)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("f = torch.exp(-c * (torch.arange(0, half) // half))", [("whole-quotient", 1)]),
+        ("f = torch.exp(-c * (torch.arange(0, half).float() / half))", []),
+        ("rows = torch.arange(n) // width", []),
+    ],
+)
+def test_a_share_is_no_quotient_of_whole_numbers(line, expected):
+    """All of it would be 0; rows of a grid are whole numbers, and meant."""
+    assert rules(line) == expected
+
+
+@pytest.mark.parametrize(
+    ("dtype", "note", "expected"),
+    [
+        ("x.dtype", "runs in bfloat16", [("dtype-narrowed", 3)]),
+        ("x.dtype", "runs as it is", []),
+        ("torch.float32", "runs in bfloat16", []),
+    ],
+)
+def test_positions_are_counted_in_a_dtype_that_holds_them(dtype, note, expected):
+    """bfloat16 ends at 256; where a file is run in float32 alone, nothing is wrong."""
+    text = f"def angles(x, n):\n    '''{note}'''\n    return torch.arange(n, dtype={dtype})\n"
+    assert rules(text) == expected

@@ -1,0 +1,92 @@
+"""Jobs for modules whose inputs are found by trying, where source and names do not say them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from attnlab.errors import Refused
+from attnlab.records import Fit, Job, Limits, Report, TraceOptions
+from attnlab.target.command_line import TraceCommand, input_flag
+from attnlab.target.find_target import Answer
+from attnlab.target.infer_inputs import Unfed
+from attnlab.target.resolve import own_job
+
+Run = Callable[[Job], Report]
+
+
+def guessed_job(
+    typed: TraceCommand,
+    *,
+    limits: Limits | None = None,
+    options: TraceOptions | None = None,
+    answer: Answer | None = None,
+) -> Job:
+    """The job of a user's own module; where nothing says what an argument is, it stands in
+    `unknown`, and the job is to be fitted before it runs."""
+    unknown: tuple[str, ...] = ()
+    try:
+        job = own_job(typed, limits=limits, options=options, answer=answer)
+    except Unfed as error:
+        fed = typed.with_flags(inputs=error.proposed)
+        job = own_job(fed, limits=limits, options=options, answer=answer)
+        unknown = error.names
+    if job.contract is None or answer or typed.case or job.contract.containers:
+        return job
+    said = {text.partition(":")[0].partition("=")[0].strip() for text in typed.inputs}
+    guessed = tuple(i.argument for i in job.contract.inputs if i.argument not in said)
+    stated = tuple(word.partition("=")[0].strip() for word in typed.sizes.split(",") if word)
+    return replace(job, guessed=guessed, unknown=unknown, stated=stated)
+
+
+def fitted_command(typed: TraceCommand, job: Job, run: Run) -> TraceCommand | None:
+    """The command with inputs and sizes with which a call runs to its end; None for none."""
+    if not job.guessed:
+        return None
+    fit = run(replace(job, stages=("fit",))).fit
+    return _command(typed, job, fit) if fit else None
+
+
+def _command(typed: TraceCommand, job: Job, fit: Fit) -> TraceCommand:
+    before = job.contract.sizes if job.contract else {}
+    old = {i.name: i for i in job.contract.inputs} if job.contract else {}
+    changed = (i for i in fit.inputs if old.get(i.name) != i or i.argument in job.unknown)
+    flags = [input_flag(i) for i in changed if i.argument in job.guessed]
+    known = job.contract.arguments if job.contract else {}
+    flags += [f"{name} = {value}" for name, value in fit.arguments.items() if name not in known]
+    sizes = [f"{s}={n}" for s, n in fit.sizes.items() if before.get(s) != n]
+    return typed.with_flags(sizes=", ".join(sizes), inputs=tuple(flags))
+
+
+def first_fit(
+    typed: TraceCommand, job: Job, run: Run, note: Callable[[str], None]
+) -> tuple[TraceCommand, Job]:
+    """The command and the job to run first: as they are, or, where an argument is unknown, with
+    inputs that were found by trying; raises `Refused` where none were found."""
+    if not job.unknown:
+        return typed, job
+    fed = fitted_command(typed, job, run)
+    if fed is None:
+        own_job(typed)  # which says what is missing
+        raise Refused(f"{typed.target}: no inputs were found with which it runs", "give --input")
+    found = ", ".join(f'"{text}"' for text in fed.inputs[len(typed.inputs) :])
+    note(f"inputs found by trying: {found}; --input changes them")
+    return fed, replace(own_job(fed, limits=job.limits, options=job.options), stages=job.stages)
+
+
+def second_fit(
+    typed: TraceCommand, job: Job, report: Report, run: Run
+) -> tuple[TraceCommand, Job] | None:
+    """The command and the job where the first call with guessed inputs crashed and other inputs
+    run to the end; None where there are none, or where the user said what it takes."""
+    crash = report.trace.crash if report.trace else None
+    if crash is None or job.contract is None or crash.call > 1:
+        return None
+    fed = fitted_command(typed, job, run)
+    if fed is None:
+        return None
+    try:
+        made = own_job(fed, limits=job.limits, options=job.options)
+    except Refused:
+        return None
+    return fed, replace(made, stages=job.stages)

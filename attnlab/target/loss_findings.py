@@ -1,0 +1,148 @@
+"""What the text of a training script gives to its losses, and what it freezes."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import Function, Told, called, line_of, scopes
+
+# By loss: what its first argument must not have gone through, what it takes, what helps.
+TAKES = {
+    "cross_entropy": ("softmax", "logits", "it applies log_softmax itself: give it the logits"),
+    "binary_cross_entropy_with_logits": (
+        "sigmoid",
+        "logits",
+        "it applies a sigmoid itself: give it the logits",
+    ),
+    "kl_div": ("softmax", "log-probabilities", "use log_softmax in place of softmax"),
+    "nll_loss": ("softmax", "log-probabilities", "use log_softmax in place of softmax"),
+}
+MODULES = {
+    "CrossEntropyLoss": "cross_entropy",
+    "BCEWithLogitsLoss": "binary_cross_entropy_with_logits",
+    "KLDivLoss": "kl_div",
+    "NLLLoss": "nll_loss",
+}
+IGNORED = r"-100|ignore_?(index|id|label)?"
+NORMS = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"}
+
+
+def probability_arguments(tree: ast.Module) -> Iterator[Told]:
+    """A loss that wants logits, or their logarithms, and gets probabilities."""
+    losses = dict[str, str]()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Assign) and called(node.value) in MODULES:
+            losses |= {ast.unparse(t): MODULES[called(node.value)] for t in node.targets}
+    for _, nodes in scopes(tree):
+        made: dict[str, ast.expr] = {}
+        for node in nodes:
+            if isinstance(node, ast.Assign):
+                made |= {t.id: node.value for t in node.targets if isinstance(t, ast.Name)}
+            if not isinstance(node, ast.Call):
+                continue
+            loss = losses.get(ast.unparse(node.func), called(node))
+            given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "input")]
+            if loss not in TAKES or not given:
+                continue
+            first = made.get(given[0].id, given[0]) if isinstance(given[0], ast.Name) else given[0]
+            through, wanted, help_ = TAKES[loss]
+            if called(first) == through:
+                yield Told(
+                    node.lineno,
+                    "probabilities-into-loss",
+                    f"{loss} takes {wanted}, and gets {ast.unparse(first)[:60]} (line "
+                    f"{line_of(first)}): {help_}",
+                )
+
+
+def masked_labels(tree: ast.Module) -> Iterator[Told]:
+    """Labels of masked tokens that are copied after the tokens were masked."""
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function):
+            continue
+        written: dict[str, tuple[int, str]] = {}  # by name: where it was overwritten, with what
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+                continue
+            target, value = node.targets[0], node.value
+            mask = re.search(r"mask(_?(token|id|idx|index))*$", ast.unparse(value), re.IGNORECASE)
+            if isinstance(target, ast.Subscript) and isinstance(target.value, ast.Name) and mask:
+                written.setdefault(target.value.id, (node.lineno, ast.unparse(value)))
+                continue
+            name = target.id if isinstance(target, ast.Name) else ""
+            if called(value) in ("where", "masked_fill") and re.search(
+                r"mask(_?(token|id|idx|index))+\b|\bMASK\b", ast.unparse(value)
+            ):
+                if name in {n.id for n in ast.walk(value) if isinstance(n, ast.Name)}:
+                    written.setdefault(name, (node.lineno, "the mask token"))
+                continue
+            if not re.search(r"label|target|gold", name, re.IGNORECASE):
+                continue
+            copied = _copied(value)
+            if copied in written:
+                line, by = written[copied]
+                yield Told(
+                    node.lineno,
+                    "labels-overwritten",
+                    f"{name} is taken from {copied} after line {line} has put {by} into it: the "
+                    "model is taught the masked tokens, not the words behind them. Keep a copy "
+                    "from before",
+                )
+
+
+def _copied(value: ast.expr) -> str:
+    """The variable that labels are copied from: `x.clone()`, `where(m, x, -100)`; "" for others."""
+    if isinstance(value, ast.Name):
+        return value.id
+    if called(value) == "where" and isinstance(value, ast.Call) and len(value.args) == 3:
+        names = [a.id for a in value.args[1:] if isinstance(a, ast.Name)]
+        return names[0] if names and re.search(IGNORED, ast.unparse(value)) else ""
+    owner = getattr(getattr(value, "func", None), "value", None)
+    if called(value) in ("clone", "masked_fill", "detach") and isinstance(owner, ast.Name):
+        return owner.id
+    return ""
+
+
+def frozen_statistics(tree: ast.Module) -> Iterator[Told]:
+    """A frozen part with batch statistics that train() sets in motion again."""
+    classes = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
+    normed = {
+        name
+        for name, node in classes.items()
+        if any(called(n) in NORMS and _tracks(n) for n in ast.walk(node))
+    }
+    text = ast.unparse(tree)
+    frozen = _frozen_parts(tree)
+    for name, line in frozen.items():
+        last = name.rpartition(".")[2]
+        held = any(re.search(rf"\b{last}\b(: \w+)? = {kind}\(", text) for kind in normed)
+        still = re.search(rf"\b{last}\.(eval|train)\(|def train\(self", text)
+        trained = re.search(r"\.train\(\)", text)
+        if held and trained and not still:
+            yield Told(
+                line,
+                "frozen-statistics",
+                f"{name} is frozen, but has BatchNorm layers, and train() of what holds it sets "
+                "them to train mode: their running averages go on moving with each batch. Call "
+                f"{name}.eval() after train()",
+            )
+
+
+def _tracks(call: ast.AST) -> bool:
+    return "track_running_stats=False" not in ast.unparse(call)
+
+
+def _frozen_parts(tree: ast.Module) -> dict[str, int]:
+    """What is frozen as a whole, with its line: `for p in x.parameters(): p.requires_grad = False`
+    or `x.requires_grad_(False)`."""
+    found: dict[str, int] = {}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.For) and called(node.iter) == "parameters":
+            body = ast.unparse(ast.Module(body=node.body, type_ignores=[]))
+            if re.search(r"requires_grad = False|requires_grad_\(False\)", body):
+                found[ast.unparse(node.iter).removesuffix(".parameters()")] = node.lineno
+        if called(node) == "requires_grad_" and ast.unparse(node).endswith("requires_grad_(False)"):
+            found[ast.unparse(node).removesuffix(".requires_grad_(False)")] = line_of(node)
+    return {name: line for name, line in found.items() if re.fullmatch(r"[\w.]+", name)}

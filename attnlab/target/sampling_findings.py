@@ -1,0 +1,115 @@
+"""What the text of a file does to choose the next token: temperature, position, top-k and top-p."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import Function, Told, called, line_of, scopes
+
+DRAWS = {"argmax", "multinomial", "topk", "softmax"}
+
+
+def sampled_wrong(tree: ast.Module) -> Iterator[Told]:
+    """Generation that reads the wrong position, or uses the temperature the wrong way round."""
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function) or not any(called(n) in DRAWS for n in nodes):
+            continue
+        loops = any(isinstance(n, (ast.For, ast.While)) for n in nodes)
+        for node in nodes:
+            if wrong := _wrong_step(node, loops):
+                yield Told(line_of(node), "sampling", wrong)
+
+
+def _wrong_step(node: ast.AST, loops: bool) -> str:
+    """What is wrong with a step of choosing the next token; "" for nothing that is known."""
+    text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
+    given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
+    name, first = called(node), (given or [""])[0]
+    if loops and re.fullmatch(
+        r"(\w*(logits|out|output|scores)\w*|(self|model)\w*\(.*\))\[:, 0(, :)?\]", text
+    ):
+        return (
+            f"{text} are the scores behind the first position, always the same: the next token "
+            "comes from the last, [:, -1]"
+        )
+    if isinstance(node, ast.BinOp) and HOT.search(text):
+        return (
+            f"{text}: scores are divided by the temperature; multiplied, a high one makes the "
+            "choice sharper"
+        )
+    if name.startswith("masked_fill") and TURNED.search(text):
+        return f"{text[:60]} hides what is above the limit, the best choices: hide what is below"
+    if name == "multinomial" and "logits" in first and not re.search(r"softmax|exp", first):
+        return f"multinomial draws by probabilities, and {first} are scores: apply softmax first"
+    if loops and name == "cat" and isinstance(node, ast.Call) and node.args:
+        names = [ast.unparse(p) for p in getattr(node.args[0], "elts", [])]
+        if len(names) == 2 and re.match(r"(next|new|tok$|token$|nxt)", names[0]):
+            return f"cat puts {names[0]} before {names[1]}: the next token belongs behind"
+    return ""
+
+
+HOT = re.compile(r"logits\w*(\[[^]]*\])? \* \w*(temperature|temp)\b")
+TURNED = re.compile(r"masked_fill(_)?\(\s*\w+ >=? \w*(kth|thresh|cut|top_?k|min_|smallest|v\[)")
+
+
+def sorted_masks(tree: ast.Module) -> Iterator[Told]:
+    """A mask that is made of sorted scores and put on the scores as they stand: nothing takes it
+    back to their order."""
+    for scope, nodes in scopes(tree):
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or called(node.value) not in ("sort", "topk"):
+                continue
+            names = [ast.unparse(e) for e in getattr(node.targets[0], "elts", ())]
+            given = _sorted_scores(node.value)
+            if len(names) != 2 or not given or called(node.value) == "topk":
+                continue
+            used = re.findall(rf"\b{re.escape(names[1])}\b", ast.unparse(scope))
+            if len(used) > 1:  # the order is taken back, or followed
+                continue
+            made = _made_of(nodes, names[0], node.lineno)
+            for late in nodes:
+                if hidden := _hidden_by(late, given, made):
+                    yield Told(
+                        line_of(late),
+                        "sampling",
+                        f"{hidden} is in the order of {names[0]}, and hides entries of {given}, "
+                        f"which stand in the order of the vocabulary: other tokens are removed "
+                        f"than those meant. Take it back with scatter and {names[1]} first",
+                    )
+                    break
+
+
+def _sorted_scores(call: ast.expr) -> str:
+    """The name of what is sorted."""
+    if not isinstance(call, ast.Call):
+        return ""
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    first = call.args[0] if call.args else None
+    chosen = first if owner is None or ast.unparse(owner) == "torch" else owner
+    return chosen.id if isinstance(chosen, ast.Name) else ""
+
+
+def _made_of(nodes: list[ast.AST], name: str, after: int) -> set[str]:
+    """The variables that are made of this one, and of nothing that stands in another order."""
+    made = {name}
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or node.lineno <= after:
+            continue
+        if made & {n.id for n in ast.walk(node.value) if isinstance(n, ast.Name)}:
+            made |= {t.id for t in node.targets if isinstance(t, ast.Name)}
+    return made - {name}
+
+
+def _hidden_by(node: ast.AST, scores: str, made: set[str]) -> str:
+    """The mask of `made` by which entries of the scores are hidden; "" for none."""
+    if called(node).startswith("masked_fill") and isinstance(node, ast.Call):
+        owner = ast.unparse(getattr(node.func, "value", node))
+        first = ast.unparse(node.args[0]) if node.args else ""
+        return first if owner == scores and first in made else ""
+    if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Subscript):
+        target = node.targets[0]
+        index = ast.unparse(target.slice)
+        return index if ast.unparse(target.value) == scores and index in made else ""
+    return ""
