@@ -597,13 +597,15 @@ class Probe:
     def note_spoiled(self, out: Tensor, inputs: Inputs) -> None:
         """Remember an output that is not finite: it differs from all it is compared with. Where
         a query may see no key, `fully-masked-row` says so."""
+        if self.dtype != "float32" or out.isfinite().all():
+            return
         causal = "causal" in self.contract.promises
         masks = [(inputs.get(i.name), i) for i in self.contract.inputs if i.role == "mask"]
         shut = [mask == spec.forbids for mask, spec in masks if mask is not None]
         if any(m.all(-1).any() or (causal and m[..., 0].any()) for m in shut):
             return
         bad, given = ~out.isfinite(), [t for t in inputs.values() if t is not None and t.numel()]
-        if self.dtype == "float32" and bad.any() and all(t.isfinite().all() for t in given):
+        if all(t.isfinite().all() for t in given):
             top = max(t.double().abs().max().item() for t in given)
             self.context.spoiled = (
                 f"{int(bad.sum())} of {out.numel()} output values are NaN or infinite, the first "

@@ -35,6 +35,7 @@ from functools import cache, partial
 
 from attnlab.candidate.process_state import Surroundings
 from attnlab.worker.cold_start import isolated_python
+from attnlab.worker.prefork import use_huge_pages
 from attnlab.worker.sandbox import layers
 from attnlab.worker.scratch import remove_left_scratches
 from attnlab.worker.server_address import Address, hash_sources
@@ -52,6 +53,7 @@ JUDGING = ("checks", "grading", "mutation_testing", "probe", "references", "trac
 def main() -> NoReturn:
     listening, lock, path, key, idle = sys.argv[1:]
     before = warm_up()
+    use_huge_pages()  # before the template is forked, so that both share them
     template, theirs = socket.socketpair(type=socket.SOCK_DGRAM)
     ready, tell = os.pipe()
     pid = os.fork()

@@ -1,6 +1,7 @@
 """What the zygote runs before it forks must not show in any child."""
 
 import linecache
+import os
 import sys
 
 import torch
@@ -30,3 +31,15 @@ def test_its_module_really_runs(monkeypatch):
     prefork.warm()
     assert not any("raised" in answer for answer in answers)
     assert answers[-1]["output"].shape == (2, 3, 4)
+
+
+def test_huge_pages_hold_what_was_written_and_what_a_fork_writes_stays_its_own():
+    """Pages are moved under objects in use, and shared with children that change them."""
+    held = bytearray(b"attnlab") * (2 << 20)
+    prefork.use_huge_pages()
+    pid = os.fork()
+    if pid == 0:
+        held[::4096] = bytes(len(held[::4096]))
+        os._exit(held[7] != ord("a") or held[4096] != 0)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert held == bytearray(b"attnlab") * (2 << 20)
