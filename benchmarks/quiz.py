@@ -1,7 +1,8 @@
 """Draw many questions of `attnlab quiz`, and look whether each has exactly one right answer.
 
     python -m benchmarks.quiz [--count N] [--kind KIND]   N of each kind that is drawn by seed
-    python -m benchmarks.quiz --effects                   grade every bug, write effects.json
+    python -m benchmarks.quiz --effects                   grade and run every bug that is not known,
+                                                          write effects.json and runs.json
 
 Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
 question has no right answer, or several, or a wrong one of its choices is true as well: causes of
@@ -19,6 +20,7 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -27,18 +29,19 @@ import torch
 
 from attnlab.catalogue.load import load
 from attnlab.errors import AttnlabError
-from attnlab.questions import effects
+from attnlab.questions import effects, runs
 from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
 from attnlab.questions.kinds import effect, incident, numbers, spot, why
 from attnlab.questions.kinds.effect import changed_lines
 from attnlab.questions.kinds.incident import split_cause
 from attnlab.questions.material import Material, Patched, files_of
 from attnlab.records import to_json
-from attnlab.records.program import ProgramReport, TrainingRun
+from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
 from attnlab.worker.client import Worker
 
 DRAWN = 10_000
 RERUN = 20  # bugs that are graded anew
+LOSS_DIGITS = 5
 KINDS_DRAWN = 20  # questions of what kind a bug is, of each bug
 # What hints call a kind, where it is not by its name.
 CALLED = {"normalisation": "normali", "positions": "position", "embedding": "embed"}
@@ -251,12 +254,31 @@ def write_effects(runner: Runner) -> None:
                 found[effects.key(one)] = effects.measure(one, runner)
             except AttnlabError as error:
                 print(f"{effects.key(one)}: {error}")
-            effects.FILE.write_text(effects_text(found), "utf-8")
+            effects.FILE.write_text(lines_text(found), "utf-8")
 
 
-def effects_text(found: dict[str, effects.Effect]) -> str:
-    """The file, one bug on a line."""
-    lines = (f"{to_json(name)}: {to_json(effect)}" for name, effect in sorted(found.items()))
+def incident_jobs() -> Iterator[ProgramJob]:
+    """Every run of which an incident tells, those of right programs among them."""
+    for one in Material(load()).all("program"):
+        assert isinstance(one, Patched)
+        if one.effect not in incident.SILENT:
+            yield from map(incident.evidence_job, (one, replace(one, id="")))
+
+
+def write_runs(runner: Runner) -> None:
+    """Run every program that the file lacks, and keep those alone that are told of."""
+    known, found = runs.shipped(), dict[str, TrainingRun]()
+    for name, job in {runs.run_key(job): job for job in incident_jobs()}.items():
+        run = known.get(name) or runner.evidence(job)
+        if run is not None:
+            losses = tuple(round(loss, LOSS_DIGITS) for loss in run.losses)
+            found[name] = replace(run, losses=losses, seconds=0.0)
+            runs.FILE.write_text(lines_text(found), "utf-8")
+
+
+def lines_text(found: Mapping[str, object]) -> str:
+    """A file of what was found, one bug on a line."""
+    lines = (f"{to_json(name)}: {to_json(each)}" for name, each in sorted(found.items()))
     return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
@@ -270,6 +292,7 @@ def main() -> int:
         runner = Runner(worker.run_job, worker.run_program)
         if given.effects:
             write_effects(runner)
+            write_runs(runner)
             return 0
         chosen = [kind for name, kind in kinds().items() if given.kind in ("", name)]
         wrong = sum(check(kind, given.count, runner) for kind in chosen)

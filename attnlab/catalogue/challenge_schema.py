@@ -3,6 +3,7 @@
 from typing import Any, get_args
 
 from attnlab.catalogue import schema
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.catalogue.contract_facts import PROMISES
 from attnlab.catalogue.folders import SLUG
 from attnlab.catalogue.toml_rules import (
@@ -25,10 +26,6 @@ from attnlab.records import FORMAT, Bug, ChallengeKind, Contract
 from attnlab.records.patch import FollowUp
 
 ID = SLUG
-CATEGORIES = (
-    "attention", "positions", "mask", "normalisation", "residual", "embedding", "dropout",
-    "optimizer", "loss", "data", "evaluation", "generation", "training",
-)  # fmt: skip
 FILES = {"debug": "buggy.py", "implement": "starter.py"}
 TASK_LINES = 20
 

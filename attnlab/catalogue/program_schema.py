@@ -3,7 +3,8 @@
 from typing import get_args
 
 from attnlab.catalogue import schema
-from attnlab.catalogue.challenge_schema import CATEGORIES, FOLLOW_UP, ID, TEXTS, verbatim
+from attnlab.catalogue.categories import CATEGORIES
+from attnlab.catalogue.challenge_schema import FOLLOW_UP, ID, TEXTS, verbatim
 from attnlab.catalogue.toml_rules import (
     Rule,
     fields_of,

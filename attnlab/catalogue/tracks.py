@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from functools import cache
 
-from attnlab.catalogue.challenge_schema import CATEGORIES, ID
+from attnlab.catalogue.categories import CATEGORIES
+from attnlab.catalogue.challenge_schema import ID
 from attnlab.catalogue.load import shipped_folder
 from attnlab.catalogue.program_entries import ProgramEntry
 from attnlab.catalogue.toml_rules import fields_of, line, listing, matching, one_of, read_document

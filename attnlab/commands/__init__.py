@@ -1,6 +1,12 @@
 """The commands, a file each, and what they share."""
 
-SHARED = {"base", "output", "rounds", "target_flags"}  # files of this folder that are no command
+SHARED = {
+    "asking",
+    "base",
+    "output",
+    "rounds",
+    "target_flags",
+}  # files of this folder that are no command
 # What commands are for, as `attnlab --help` says it, and their places.
 TITLES = {
     "Practise": range(65),

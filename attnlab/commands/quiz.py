@@ -2,30 +2,29 @@ from __future__ import annotations
 
 import itertools
 import sys
-import time
 from collections import deque
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from attnlab.commands.asking import ask_all, record_answer
 from attnlab.commands.base import Json, catalogue, emit, note, parse_seed, progress, whole_number
-from attnlab.errors import AttnlabError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Iterator, Sequence
 
-    from attnlab.questions.base import Part, Runner
+    from attnlab.catalogue.load import Catalogue
+    from attnlab.questions.base import Kind, Part, Runner
     from attnlab.records.practice import DueCard
-    from attnlab.records.quiz import Measurement, QuizVerdict
     from attnlab.run_store import RunStore
+    from attnlab.worker.client import Worker
 
 PLACE = 68
 LONG = ("tests", "explain", "lines")  # longer than two minutes, or ticked: if asked for
 DUE = "due"  # of --about: what is due again, unsaid
 NUMBERS = 10**6  # seeds that are drawn
 LATELY = 12  # bases that were asked about, which others are drawn before
-ROOM = 6  # cells of a line for what is typed
 RUNS = 300  # traces and runs that are kept for later questions
 
 
@@ -95,7 +94,7 @@ def command(
         if "." in kind:
             parts, number = _find_parts(ctx, kind, runner)
             if asks and number == 1:
-                return _sit(iter([parts]), kind.partition(".")[0], 1)
+                return ask_all(iter([parts]), kind.partition(".")[0], 1)
             return emit(QuestionPage(question=parts[number - 1].question), json)
         first = random.randrange(NUMBERS) if number is None else number
         lately = _asked_lately() if number is None else deque(maxlen=0)
@@ -108,7 +107,7 @@ def command(
         if not asks:
             return emit(QuestionPage(question=next(drawn)[0].question), json)
         most = min(most or len(due), len(due)) if due else most or int(bool(seed))
-        return _sit(itertools.islice(drawn, most or None), kind, most)
+        return ask_all(itertools.islice(drawn, most or None), kind, most)
 
 
 def _asked_lately() -> deque[str]:
@@ -116,6 +115,11 @@ def _asked_lately() -> deque[str]:
     with progress() as store:
         asked = [event.base for event in store.events() if event.kind == "quiz" and event.base]
     return deque(asked, maxlen=LATELY)
+
+
+def _catalogue(ctx: typer.Context, kind: Kind) -> Catalogue | None:
+    """What the kind draws from; one that draws from nothing does not wait for it."""
+    return catalogue(ctx) if kind.material else None
 
 
 def _draw(
@@ -129,7 +133,7 @@ def _draw(
     fitting = [each for each in all_kinds if about in ("", *each.categories)] or all_kinds
     for seed in itertools.count(first):
         drawn = fitting[seed % len(fitting)]
-        parts = draw_about(about, drawn, seed, catalogue(ctx), runner, lately)
+        parts = draw_about(about, drawn, seed, _catalogue(ctx, drawn), runner, lately)
         lately.append(parts[0].base)
         yield parts
 
@@ -157,7 +161,7 @@ def _draw_due(
 
     for seed, card in enumerate(due, first):
         found = find_kind(card.kind)
-        parts = draw_about(card.category, found, seed, catalogue(ctx), runner, lately)
+        parts = draw_about(card.category, found, seed, _catalogue(ctx, found), runner, lately)
         lately.append(parts[0].base)
         yield parts
 
@@ -176,7 +180,7 @@ def _judge(ctx: typer.Context, answer: str, runner: Runner, json: bool, measure:
     if measure:
         return emit(MeasurementPage(measurement=find_measurement(part, typed)), json)
     verdict = judge(parts, number, typed)
-    _record(part, verdict)
+    record_answer(part, verdict)
     return emit(QuizVerdictPage(verdict=verdict), json, int(verdict.outcome != "right"))
 
 
@@ -186,28 +190,10 @@ def _find_parts(ctx: typer.Context, name: str, runner: Runner) -> tuple[Sequence
     from attnlab.questions.base import draw_parts, read_id
 
     asked = read_id(name)
-    parts = draw_parts(asked.kind, asked.seed, catalogue(ctx), runner)
+    parts = draw_parts(asked.kind, asked.seed, _catalogue(ctx, asked.kind), runner)
     if asked.number > len(parts):
         raise Refused(f"{name} is not asked: that question ends with part {len(parts)}")
     return parts, asked.number
-
-
-def _record(part: Part, verdict: QuizVerdict) -> None:
-    from attnlab.records.practice import Event
-
-    with progress() as store:
-        store.add_event(
-            Event(
-                kind="quiz",
-                base=part.base,
-                bug=part.bug,
-                category=part.category,
-                question=verdict.kind,
-                outcome=verdict.outcome,
-                seconds=verdict.seconds,
-                text=verdict.id,
-            )
-        )
 
 
 @contextmanager
@@ -216,13 +202,22 @@ def warm_runner() -> Iterator[Runner]:
     from contextlib import ExitStack
     from functools import cache
 
-    from attnlab.doctor import isolated_worker
     from attnlab.questions.base import Runner
+    from attnlab.questions.runs import shipped
 
     with ExitStack() as stack:
-        worker = cache(lambda: stack.enter_context(isolated_worker(note)))
+
+        @cache
+        def worker() -> Worker:
+            from attnlab.doctor import isolated_worker
+
+            return stack.enter_context(isolated_worker(note))
+
         yield Runner(
-            lambda job: worker().run_job(job), lambda job: worker().run_program(job), _kept_runs()
+            lambda job: worker().run_job(job),
+            lambda job: worker().run_program(job),
+            _kept_runs(),
+            shipped,
         )
 
 
@@ -237,103 +232,3 @@ def _kept_runs() -> RunStore | None:
         return RunStore(folder / "runs.db", most=RUNS) if folder else None
     except AttnlabError:
         return None
-
-
-# ---------------------------------------------------------------- at a terminal
-
-
-def _sit(drawn: Iterator[Sequence[Part]], kind: str, most: int) -> int:
-    """Ask one question after the other, of so many if not 0, until the person leaves."""
-    from attnlab.render.quiz import show_session
-    from attnlab.render.screen import stdout
-
-    verdicts: list[QuizVerdict] = []
-    try:
-        for number, parts in enumerate(drawn, 1):
-            _ask(parts, verdicts, f"{number} of {most}" if most > 1 else "")
-            stdout().gap()
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        stdout().gap()  # the prompt stands there
-    show_session(verdicts, kind, stdout())
-    return 0
-
-
-def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict], place: str) -> None:
-    """One question and what follows it; each answer is recorded at once."""
-    from attnlab.render.quiz import show_question, show_verdict
-    from attnlab.render.screen import stdout
-
-    for number, part in enumerate(parts, 1):
-        show_question(part.question, stdout(), again=number > 1, place=place)
-        looked: list[Measurement] = []
-        verdict = ask_part(parts, number, keep=looked.append)
-        _record(part, verdict)
-        verdicts.append(verdict)
-        seen = verdict.right in [found.value for found in looked]
-        show_verdict(verdict, stdout(), seen=seen)
-        if part.show and type_line("run it? [y/n]") in ("y", "yes"):
-            stdout().say(part.show())
-
-
-def ask_part(
-    parts: Sequence[Part],
-    number: int,
-    measured: int = 0,
-    keep: Callable[[Measurement], object] = lambda _: None,
-    more: str = "? explains",
-) -> QuizVerdict:
-    """The verdict on what is typed, asked for until it can be understood. So many measurements were
-    made before; `keep` is told of each further one; `more` is what may be typed besides."""
-    from attnlab.questions.base import find_kind, find_measurement, judge
-    from attnlab.render.quiz import show_measurement
-    from attnlab.render.screen import stdout
-
-    part, begun = parts[number - 1], time.monotonic()
-    while True:
-        typed = type_line(f"{_expected(part, measured)}, {more}")
-        try:
-            if typed == "?":
-                stdout().prose(find_kind(part.question.kind).text, indent=2)
-            elif part.evidence and typed.isdecimal():
-                found = find_measurement(part, typed, measured)
-                show_measurement(found, stdout())
-                keep(found)
-                measured += 1
-            else:
-                if typed and part.waits:
-                    note(part.waits)
-                return judge(parts, number, typed, time.monotonic() - begun, measured)
-        except AttnlabError as error:
-            tell(error)
-
-
-def _expected(part: Part, measured: int) -> str:
-    """What may be typed."""
-    from attnlab.records.quiz import BUDGET, COST
-
-    if part.evidence and not part.question.expects and measured < BUDGET:
-        left = f"{BUDGET - measured} left at {COST:g} points each"
-        return f"the number of a measurement, {left}, or a letter"
-    return part.question.expects or "a letter"
-
-
-def tell(error: AttnlabError) -> None:
-    """Why what was typed is no answer."""
-    from attnlab.render.screen import stderr
-
-    stderr().say(error.message + (f": {error.hint}" if error.hint else ""))
-
-
-def type_line(text: str) -> str:
-    """A line that was typed, after a prompt that is wrapped at words; raises `Abort` for q."""
-    from textwrap import wrap
-
-    from attnlab.render.screen import stdout
-
-    *head, last = wrap(f"{text} (q leaves)", max(stdout().width - ROOM, 20))
-    for line in head:
-        stdout().say(line)
-    typed = str(typer.prompt(last, default="", show_default=False)).strip()
-    if typed.lower() == "q":
-        raise typer.Abort
-    return typed

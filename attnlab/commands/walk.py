@@ -98,7 +98,7 @@ def _ask_each(page: WalkPage, ops: Sequence[Op]) -> None:
 
 def _ask(row: Op, sizes: Sizes) -> float:
     """What the answer is worth."""
-    from attnlab.commands.quiz import tell, type_line
+    from attnlab.commands.asking import tell, type_line
     from attnlab.errors import AttnlabError
     from attnlab.questions.kinds.shapes import EXPECTED, Run, judge_axes
     from attnlab.records.quiz import POINTS

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from attnlab.catalogue.challenge_schema import CATEGORIES
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.practice.interviews import read_details
 from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Mark, Stats
 

@@ -9,7 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from attnlab.catalogue.challenge_schema import CATEGORIES
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.practice.answers import FIX
 from attnlab.practice.answers import ROUND as PROGRAM
 from attnlab.records import Challenge

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attnlab.catalogue.challenge_schema import CATEGORIES
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.records.practice import CategoryStats, CategoryTrend, RoundSummary, Trend
 from attnlab.records.scorecard import BugCard, RoundCard, TaskCard
 

@@ -18,20 +18,21 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from attnlab import __version__
-from attnlab.catalogue.challenge_schema import CATEGORIES
-from attnlab.catalogue.load import Catalogue
 from attnlab.errors import Broken, Refused
-from attnlab.questions.material import Material
-from attnlab.records import Job, Report
+from attnlab.questions.runs import run_key
 from attnlab.records.practice import Mark
-from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
 from attnlab.records.quiz import BUDGET, Measurement, Question, QuizVerdict
-from attnlab.records.trace import Op, Trace
-from attnlab.run_store import RunStore
 from attnlab.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from attnlab.catalogue.load import Catalogue
+    from attnlab.records import Job, Report
+    from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
+    from attnlab.records.trace import Op, Trace
+    from attnlab.run_store import RunStore
 
 R = TypeVar("R")
 UNSAID = ("clean", "decoy", "other")  # of questions about code that has no bug by itself
@@ -51,24 +52,32 @@ class Judged(NamedTuple):
 
 
 class Runner:
-    """Runs jobs in the worker that `run_job` and `run_program` reach; a trace is made once."""
+    """Runs jobs in the worker that `run_job` and `run_program` reach; a trace is made once. What
+    `runs` gives was run before."""
 
     def __init__(
         self,
         run_job: Callable[[Job], Report],
         run_program: Callable[[ProgramJob], ProgramReport],
         kept: RunStore | None = None,
+        runs: Callable[[], Mapping[str, TrainingRun]] = dict,
     ) -> None:
         self.run_job, self.run_program = run_job, run_program
-        self.kept = kept
+        self.kept, self.runs = kept, runs
         self._here: dict[str, Any] = {}
 
     def trace(self, job: Job) -> Trace:
         """Of what ran; nothing where it could not be run."""
+        from attnlab.records.trace import Trace
+
         return self.once(job, Trace, lambda: self.run_job(job).trace or Trace())
 
     def evidence(self, job: ProgramJob) -> TrainingRun | None:
         """The run of a program with what was measured; None where it ended early."""
+        from attnlab.records.program import TrainingRun
+
+        if known := self.runs().get(run_key(job)):
+            return known
         empty = TrainingRun(steps=0, losses=(), expected_start=0.0, seconds=0.0)
         run = self.once(job, TrainingRun, lambda: self.run_program(job).run or empty)
         return run if run.losses else None
@@ -136,6 +145,8 @@ def find_kind(name: str) -> Kind:
     if name not in names:
         hint = did_you_mean(name, names) or f"there are {', '.join(names)}"
         raise Refused(f'no kind of question is called "{name}"', hint)
+    from attnlab.catalogue.categories import CATEGORIES
+
     module = importlib.import_module(f"attnlab.questions.kinds.{name}")
     text = (module.__doc__ or "").strip()
     title = text.partition("\n")[0].rstrip(".")
@@ -144,12 +155,22 @@ def find_kind(name: str) -> Kind:
     return Kind(name, title, text, module.MATERIAL, module.draw, frozenset(named))
 
 
-def draw_parts(kind: Kind, seed: int, catalogue: Catalogue, runner: Runner) -> list[Part]:
+def draw_piece(kind: Kind, dice: random.Random, catalogue: Catalogue | None) -> object:
+    """What a question of the kind is made of; None of the kinds that need no catalogue, or where
+    what was drawn has none."""
+    if not kind.material:
+        return None
+    from attnlab.questions.material import Material
+
+    assert catalogue is not None
+    return Material(catalogue).draw(kind.material, dice)
+
+
+def draw_parts(kind: Kind, seed: int, catalogue: Catalogue | None, runner: Runner) -> list[Part]:
     """The question of this seed and what follows it, with their ids."""
     dice = random.Random(f"{kind.id} {seed}")
-    material = Material(catalogue)
     for _ in range(TRIES):
-        piece = material.draw(kind.material, dice)
+        piece = draw_piece(kind, dice, catalogue)
         fits = piece is not None or not kind.material
         if fits and (parts := kind.draw(piece, dice, runner)):
             return number_parts(kind.id, seed, parts)
@@ -170,18 +191,17 @@ def draw_about(
     category: str,
     kind: Kind,
     seed: int,
-    catalogue: Catalogue,
+    catalogue: Catalogue | None,
     runner: Runner,
     lately: Sequence[str] = (),
 ) -> list[Part]:
     """The first question from this seed on that is about such bugs; any where none is named. Code
     of what was asked about `lately` waits for a while. Raises `Refused` where there is none."""
     known = {*kind.categories, UNSAID[-1], ""}
-    material = Material(catalogue)
     unsaid = category in (*UNSAID, kind.id)  # only the question says so, not what it is made of
     last = SEARCHED if category else WAITS + 1
     for number in range(seed, seed + last) if category in known else ():
-        piece = material.draw(kind.material, random.Random(f"{kind.id} {number}"))
+        piece = draw_piece(kind, random.Random(f"{kind.id} {number}"), catalogue)
         if getattr(piece, "base", "") in lately and number < seed + WAITS:
             continue
         first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not

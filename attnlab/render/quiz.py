@@ -4,12 +4,11 @@ from collections.abc import Sequence
 
 from rich.text import Text
 
-from attnlab.records import Trace, record
+from attnlab.records import record
 from attnlab.records.quiz import Measurement, Question, QuizVerdict
 from attnlab.render.code import highlight_python
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, escape_control, plural
-from attnlab.render.steps import show_table
 
 DEEPER = 4  # cells by which a line of code goes on further in than it begins
 LETTERS = "abcdefghijklmnop"
@@ -158,6 +157,9 @@ def show_verdict(verdict: QuizVerdict, screen: Screen, seen: bool = False) -> No
     else:
         screen.hang(("  answer  ", "title"), (verdict.right, "bold"))
     if verdict.rows:
+        from attnlab.records import Trace
+        from attnlab.render.steps import show_table
+
         screen.gap()
         show_table(Trace(ops=verdict.rows), screen)
     if verdict.why:

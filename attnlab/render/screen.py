@@ -22,6 +22,7 @@ from rich.theme import Theme
 
 from attnlab.errors import AttnlabError
 from attnlab.records import record
+from attnlab.render.plain_prose import plain_prose
 from attnlab.render.streams import discard_output
 
 if TYPE_CHECKING:
@@ -192,13 +193,16 @@ class Screen(Console):
         if self.marks is ASCII:  # rich would draw bullets and rules that this terminal lacks
             self.print(Padding(Text(text.strip()), (0, 0, 0, indent), expand=False))
             return
+        if plain := plain_prose(text, self.width - indent, self):
+            self.print(Padding(plain, (0, 0, 0, indent), expand=False))
+            return
         from rich.markdown import Markdown  # costs as much as the rest of rich together
 
-        from attnlab.render.code import THEME
+        from attnlab.render.code import theme
 
         # Any: the argument is called a name, and a theme is as good
-        theme: Any = THEME
-        shown = Markdown(text.strip(), code_theme=theme, hyperlinks=False)
+        colours: Any = theme()
+        shown = Markdown(text.strip(), code_theme=colours, hyperlinks=False)
         self.print(Padding(shown, (0, 0, 0, indent)))
 
     def do_next(self, text: str) -> None:

@@ -192,7 +192,7 @@ def _go_on(
 ) -> int:
     """At a terminal, ask until the round is done, a file is to be written, or the person leaves.
     `shown`: the task that is open is on the screen."""
-    from attnlab.commands.quiz import ask_part
+    from attnlab.commands.asking import ask_part
     from attnlab.render.screen import stdout
 
     if json or not sys.stdin.isatty():

@@ -12,8 +12,7 @@ import random
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from attnlab.catalogue.challenge_schema import CATEGORIES
-from attnlab.mutation_testing.operators.base import category_of, mutants
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.questions.base import Part, Runner, about, choice
 from attnlab.questions.effects import EFFECTS, Effect, effect_of, measure
 from attnlab.questions.material import Patched, excerpt
@@ -47,6 +46,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
 
 def _mutated(one: Patched, dice: random.Random) -> Patched:
     """A right file with a generated bug in it."""
+    from attnlab.mutation_testing.operators.base import category_of, mutants
+
     chosen = dice.choice(list(mutants(one.right)))
     return replace(
         one, text=chosen.text, id=f"mutant-{chosen.mutation}", category=category_of(chosen.mutation)

@@ -15,7 +15,7 @@ from dataclasses import replace
 from itertools import chain
 from pathlib import Path
 
-from attnlab.catalogue.challenge_schema import CATEGORIES
+from attnlab.catalogue.categories import CATEGORIES
 from attnlab.catalogue.places import changed_spans
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
