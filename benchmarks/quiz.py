@@ -42,6 +42,7 @@ from attnlab.worker.client import Worker
 DRAWN = 10_000
 RERUN = 20  # bugs that are graded anew
 LOSS_DIGITS = 5
+TRIES = 9  # of what is not drawn each time
 KINDS_DRAWN = 20  # questions of what kind a bug is, of each bug
 # What hints call a kind, where it is not by its name.
 CALLED = {"normalisation": "normali", "positions": "position", "embedding": "embed"}
@@ -223,8 +224,8 @@ def drawn(kind: Kind, count: int, runner: Runner) -> Iterator[list[Part]]:
         yield from (draw_parts(kind, seed, catalogue, runner) for seed in range(count))
         return
     for number, one in enumerate(Material(catalogue).all(kind.material)):
-        parts = kind.draw(one, random.Random(f"{kind.id} {number}"), runner)
-        if parts:
+        dice = random.Random(f"{kind.id} {number}")
+        if parts := next(filter(None, (kind.draw(one, dice, runner) for _ in range(TRIES))), None):
             yield number_parts(kind.id, number, parts)
 
 

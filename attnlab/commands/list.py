@@ -65,6 +65,7 @@ def command(
 
 def overview(ctx: typer.Context, json: bool) -> int:
     """What `attnlab` alone shows: how far the user is, and what is next."""
+    from attnlab.commands.plan import open_plan
     from attnlab.commands.rounds import next_after_round
     from attnlab.practice.interviews import current, describe_clock
     from attnlab.render.list import OverviewPage
@@ -73,7 +74,10 @@ def overview(ctx: typer.Context, json: bool) -> int:
         interview = current(store)
     going_on = describe_clock(interview, with_name=True) if interview else ""
     following, listing = next_after_round(ctx), list_page(ctx)
-    return emit(OverviewPage(listing=listing, interview=going_on, after_round=following), json)
+    page = OverviewPage(
+        listing=listing, interview=going_on, after_round=following, plan=open_plan()
+    )
+    return emit(page, json)
 
 
 def list_page(ctx: typer.Context) -> ListPage:

@@ -53,12 +53,23 @@ def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json =
 
 def _kept() -> tuple[int, int]:
     """Days and hours as they were asked for last, less the days that passed."""
+    days, hours, passed = _asked() or (DAYS, HOURS, 0)
+    return days - passed if passed < days else DAYS, hours
+
+
+def _asked() -> tuple[int, int, int] | None:
+    """Days, hours and the days that passed since then of the plan that was asked for last."""
     from json import loads
 
     with progress() as store:
         asked = next((e for e in reversed(store.events()) if e.kind == "plan"), None)
     if asked is None:
-        return DAYS, HOURS
+        return None
     days, hours = loads(asked.text)
-    left = days - (date_of(time.time()) - date_of(asked.at)).days
-    return left if left > 0 else DAYS, hours
+    return days, hours, (date_of(time.time()) - date_of(asked.at)).days
+
+
+def open_plan() -> str:
+    """`day 1 of 2` of a plan that was asked for and is not over; "" where there is none."""
+    days, _, passed = _asked() or (0, 0, 0)
+    return f"day {passed + 1} of {days}" if passed < days else ""

@@ -131,10 +131,13 @@ def _draw(
     names = [kind] if kind else [name for name in kind_names() if name not in LONG]
     all_kinds = [find_kind(name) for name in names]
     fitting = [each for each in all_kinds if about in ("", *each.categories)] or all_kinds
+    asked = set[str]()  # in this sitting
     for seed in itertools.count(first):
         drawn = fitting[seed % len(fitting)]
-        parts = draw_about(about, drawn, seed, _catalogue(ctx, drawn), runner, lately)
+        known = {*lately, *asked}
+        parts = draw_about(about, drawn, seed, _catalogue(ctx, drawn), runner, known)
         lately.append(parts[0].base)
+        asked.add(parts[0].name)
         yield parts
 
 

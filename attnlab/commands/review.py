@@ -64,6 +64,7 @@ def _command(ctx: typer.Context, card: DueCard) -> str:
     if card.kind not in WRITTEN:
         return f"attnlab quiz {card.kind} --about due --count {card.count}"
     left = unsolved(ctx, "debug" if card.kind == FIX else card.kind)
-    fits = next((c for c in left if card.category in (c.category, c.topic)), None)
+    # The answer counts for this kind of bug alone: of another one, the card would stay due.
+    fits = next((c for c in left if card.category == (c.category or c.topic)), None)
     other = "attnlab new" if card.kind == FIX else f"attnlab interview start {card.kind}"
     return f"attnlab start {fits.name}" if fits else other

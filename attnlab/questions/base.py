@@ -14,7 +14,7 @@ import hashlib
 import importlib
 import pkgutil
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 UNSAID = ("clean", "decoy", "other")  # of questions about code that has no bug by itself
 SEARCHED = 300  # seeds among which one is looked for about a category
+MOST = 4000  # the same where what is drawn tells its category
 WAITS = 20  # seeds at most that are passed over
 TRIES = 60  # pieces of material that may not fit before it is our own fault
 LETTERS = "abcdefghijklmnop"
@@ -112,6 +113,12 @@ class Part:
     category: str = ""
     show: Callable[[], str] | None = None  # run it: what was seen, in a line
     evidence: Mapping[str, str] = field(default_factory=dict)  # measurements by their names
+
+    @property
+    def name(self) -> str:
+        """The same for every question that asks the same, in whatever order and at whatever
+        sizes."""
+        return f"{self.base} {self.bug} {self.question.line}"
 
 
 @dataclass(frozen=True)
@@ -193,21 +200,26 @@ def draw_about(
     seed: int,
     catalogue: Catalogue | None,
     runner: Runner,
-    lately: Sequence[str] = (),
+    lately: Collection[str] = (),
 ) -> list[Part]:
-    """The first question from this seed on that is about such bugs; any where none is named. Code
-    of what was asked about `lately` waits for a while. Raises `Refused` where there is none."""
+    """The first question from this seed on that is about such bugs; any where none is named. What
+    was asked `lately`, by its own name or that of its code, waits for a while. Raises `Refused`
+    where there is none."""
     known = {*kind.categories, UNSAID[-1], ""}
     unsaid = category in (*UNSAID, kind.id)  # only the question says so, not what it is made of
-    last = SEARCHED if category else WAITS + 1
+    cheap = not kind.material or not unsaid
+    waits = WAITS if kind.material else SEARCHED
+    last = (MOST if cheap else SEARCHED) if category else waits + 1
     for number in range(seed, seed + last) if category in known else ():
         piece = draw_piece(kind, random.Random(f"{kind.id} {number}"), catalogue)
-        if getattr(piece, "base", "") in lately and number < seed + WAITS:
+        may_wait = number < seed + waits
+        if may_wait and getattr(piece, "base", "") in lately:
             continue
         first = getattr(piece, "category", category)  # cheap to look at; what is made of it is not
         if first == category or not category or unsaid:
             parts = draw_parts(kind, number, catalogue, runner)
-            if not category or (parts[0].category or UNSAID[-1]) == category:
+            wanted = not category or (parts[0].category or UNSAID[-1]) == category
+            if wanted and not (may_wait and {parts[0].base, parts[0].name} & {*lately}):
                 return parts
     hint = did_you_mean(category, kind.categories)
     hint = hint or f"it can be asked about {', '.join(sorted(kind.categories))}"

@@ -119,17 +119,22 @@ class OverviewPage:
     listing: ListPage
     interview: str = ""  # the one that is going on, with its clock
     after_round: str = ""  # what is next in the one that is going on, or was solved last
+    plan: str = ""  # the day of the one that is not over: "day 1 of 2"
 
     @property
     def next(self) -> str:
         if self.after_round and (self.interview or not self.listing.under_way):
             return self.after_round
+        if self.plan and not self.listing.under_way:
+            return "attnlab plan"
         return next_command(self.listing.rows, self.listing.here)
 
     def show(self, screen: Screen) -> None:
         screen.say(("attnlab", "title"), f"  {self.listing.count}")
         if self.interview:
             screen.say((self.interview, "warn"))
+        if self.plan:
+            screen.say(("plan", "title"), f"  {self.plan}")
         for challenge, standing in self.listing.rows:
             if challenge.slug in self.listing.here and standing.status != "solved":
                 end = "/" if isinstance(challenge, ProgramEntry) else ".py"

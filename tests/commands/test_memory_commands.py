@@ -89,6 +89,14 @@ def test_a_fix_that_is_due_is_asked_with_another_challenge(shell):
     assert not command.endswith(" too-sharp")
 
 
+def test_attnlab_alone_goes_on_with_a_plan(shell):
+    """Only while one is open that was asked for."""
+    assert not shell("--json").json["next"].startswith("attnlab plan")
+    shell("plan", "--days", "2", "--hours", "1")
+    assert shell("--json").json["next"] == "attnlab plan"
+    assert "plan  day 1 of 2" in shell().out
+
+
 def test_a_plan_remembers_its_days(shell):
     """Asked again without them it goes on, with what was answered today."""
     shell("plan", "--days", "2", "--hours", "1")

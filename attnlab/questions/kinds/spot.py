@@ -26,7 +26,9 @@ from attnlab.questions.material import Excerpt, Patched, excerpt, promised, tree
 MATERIAL = "patched"
 ABOUT = (*CATEGORIES, "decoy", "clean")  # what it can be asked about
 FILE = Path(__file__).parents[1] / "spot.toml"  # which kinds a bug may be called
-CLEAN = 0.2  # share of the bugs whose right file is shown in place of them
+# Shares: of bugs in whose place the right file is shown, of right files and decoys that are shown.
+# There are as many of these as of bugs, and a third of what is shown is right.
+CLEAN, RIGHT = 0.1, 0.3
 FEWEST = 2  # kinds that a bug is surely none of
 NEAR = 2  # lines from the bug that count half
 NUMBER = "the number of a line, or the word nothing"
@@ -35,6 +37,8 @@ NOTHING = {"nothing", "none", "no", "clean", "ok", "0"}
 
 def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
     if len(one.files) > 1:
+        return None
+    if one.is_right and dice.random() > RIGHT:
         return None
     if not one.is_right and dice.random() < CLEAN:
         one = replace(one, text=one.right, id="", category="", why="The file is as it should be.")
@@ -45,7 +49,8 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     shown = excerpt(one.text, place, until=max(wrong, default=0))
     if not all(shown.first <= n <= shown.last for n in wrong):
         return None  # who sees one of two changes alone cannot tell whether it is wrong
-    material = {"base": one.base, "bug": one.id, "category": one.category or "clean"}
+    right = "decoy" if one.decoy else "clean"
+    material = {"base": one.base, "bug": one.id, "category": one.category or right}
     first = Part(
         question=asked("Which line is wrong, if one is?", NUMBER),
         right="nothing is wrong" if one.is_right else _name_lines(wrong, one.text),
