@@ -50,8 +50,14 @@ def _quizzes(events: Iterable[Event]) -> Iterator[Answer]:
 
 def _answer(event: Event, outcome: str, seconds: float) -> Answer:
     mark: Mark = outcome if outcome in ("right", "partly") else "wrong"  # type: ignore[assignment]
-    category = event.category or OTHER
-    return Answer(category=category, kind=event.question, mark=mark, seconds=seconds, at=event.at)
+    return Answer(
+        category=event.category or OTHER,
+        kind=event.question,
+        mark=mark,
+        seconds=seconds,
+        at=event.at,
+        follows=event.kind == "quiz" and event.text.count(".") > 1,  # shapes.17.2
+    )
 
 
 def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[Answer]:

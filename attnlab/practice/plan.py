@@ -56,7 +56,7 @@ def build_plan(
     found = []
     for day in range(days):
         last = day == days - 1  # its round is drawn as in the interview
-        done = Counter(answer.kind for answer in today.answers if not day)
+        done = Counter(a.kind for a in today.answers if not day and not a.follows)
         whole = hours * 60.0
         budget = whole - today.minutes * (not day)
         about = weak[day] if day < len(weak) and not last else ""
@@ -82,7 +82,8 @@ def _frame(
 ) -> Iterator[PlanStep]:
     """What every day has, as far as it fits into what is left of it and is not done. Where a whole
     day has room for a round, it is kept free for that."""
-    minutes = COUNT * MINUTES.get(kind, MINUTES[""])
+    left = COUNT - done[kind]
+    minutes = left * MINUTES.get(kind, MINUTES[""])
     rounds = whole >= ROUND + REVIEW * review + minutes and not done[PROGRAM]
     if rounds := rounds and budget >= ROUND:
         budget -= ROUND
@@ -90,8 +91,9 @@ def _frame(
         budget -= REVIEW
         yield PlanStep(minutes=REVIEW, command="attnlab review", why="what is due")
     if budget >= minutes and all(done[kind] < COUNT for kind in QUIZZES):
-        command = f"attnlab quiz {kind} --count {COUNT}"
-        yield PlanStep(minutes=minutes, command=command, why=f"{COUNT} questions")
+        command = f"attnlab quiz {kind} --count {left}"
+        why = f"{left} question{'s' * (left > 1)}" + " more" * (left < COUNT)
+        yield PlanStep(minutes=minutes, command=command, why=why)
     if rounds:
         flag = f" --about {about}" if about else ""
         why = "a program against the clock" + (f", half its bugs of {about}" if about else "")

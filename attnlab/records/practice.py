@@ -205,6 +205,7 @@ class Answer:
     mark: Mark  # right: without help; a quiz or challenge at the first try
     seconds: float  # 0 where that is not known
     at: float  # seconds since 1970
+    follows: bool = False  # it was asked next about the code of another one
 
     @property
     def right(self) -> bool:

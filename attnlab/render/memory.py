@@ -8,6 +8,7 @@ from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural
 
 DAY = 86400.0
+SHORT, LONG = 60.0, 90.0  # seconds that are told as such; minutes
 REASON = 17  # cells that a reason takes at least beside its command and minutes
 BEGIN = "nothing was answered yet: attnlab next starts a challenge, attnlab quiz asks a question"
 
@@ -51,11 +52,19 @@ def _show_rows(title: str, rows: Sequence[CategoryStats], screen: Screen) -> Non
     table = bare_table(title, "answers", "right", "median", "lately", "trend")
     for row in rows:
         lately = " ".join(marks.ok if right else marks.bad for right in row.lately)
-        median = f"{row.median_seconds / 60:.1f} min" if row.median_seconds else ""
+        median = _duration(row.median_seconds) if row.median_seconds else ""
         share = f"{row.right / row.answers:.0%}"
         table.add_row(row.name, str(row.answers), share, median, lately, row.trend)
     screen.gap()
     screen.print(table)
+
+
+def _duration(seconds: float) -> str:
+    return f"{seconds:.0f} s" if seconds < SHORT else f"{seconds / 60:.1f} min"
+
+
+def _length(minutes: float) -> str:
+    return f"{minutes:.0f} minutes" if minutes <= LONG else f"{minutes / 60:.1f} hours"
 
 
 def _show_steps(steps: Sequence[tuple[float, str, str]], screen: Screen) -> None:
@@ -118,11 +127,11 @@ class PlanPage:
         known = f"from {plural(self.answers, 'answer')}" if self.answers else "nothing answered yet"
         screen.say(("plan  ", "title"), f"{plural(len(self.days), 'day')}, {known}")
         if self.today:
-            about = f"about {self.done:.0f} minutes of practice"
+            about = f"about {_duration(60 * self.done)} of practice"
             screen.say(f"today {plural(self.today, 'answer')}: {about}", indent=2)
         for day in (day for day in self.days if day.steps):
             screen.gap()
-            screen.say((f"day {day.number}  ", "title"), f"{day.minutes / 60:.1f} hours")
+            screen.say((f"day {day.number}  ", "title"), _length(day.minutes))
             _show_steps([(step.minutes, step.command, step.why) for step in day.steps], screen)
         command = self.days[0].steps[0].command if self.days[0].steps else "today is done"
         again = "; tomorrow attnlab plan adapts to your results" * (len(self.days) > 1)

@@ -104,7 +104,7 @@ def test_a_plan_remembers_its_days(shell):
     again = shell("plan", "--json").json
     assert (len(again["days"]), again["today"]) == (2, 1)
     assert sum(step["minutes"] for step in again["days"][0]["steps"]) <= 60
-    assert "today 1 answer: about 0 minutes" in shell("plan").out
+    assert "today 1 answer: about 30 s" in shell("plan").out
 
 
 def test_progress_goes_to_another_machine_once(shell, monkeypatch, tmp_path):

@@ -53,6 +53,19 @@ def test_what_was_done_today_is_left_out_of_today():
     assert plan[1].steps[1].command.startswith("attnlab quiz")
 
 
+def test_what_is_asked_next_about_the_same_code_is_no_question_of_its_own():
+    """After one question of three parts, four are left of five."""
+    parts = [
+        Answer(category="shapes", kind="shapes", mark="right", seconds=9.0, at=1.0, follows=n > 0)
+        for n in range(3)
+    ]
+    first = build_plan(build_stats(parts), UNSOLVED, 1, 1, False, Today(parts, 1.0))[0].steps[0]
+    assert (first.command, first.why) == ("attnlab quiz spot --count 5", "5 questions")
+    shown = replace(parts[0], kind="spot", mark="wrong")
+    first = build_plan(build_stats([shown]), UNSOLVED, 1, 1, False, Today([shown], 1.0))[0].steps[0]
+    assert (first.command, first.why) == ("attnlab quiz spot --count 4", "4 questions more")
+
+
 def test_a_day_keeps_what_it_promised():
     """Whoever did the first steps finds the round of the day there still, if something is due and
     the steps took as long as they should."""
