@@ -13,7 +13,7 @@ from torch import Tensor
 from attnlab.diagnosis.explain import describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
-from attnlab.diagnosis.loaded import misloaded
+from attnlab.diagnosis.loaded import makes_weights, misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
 from attnlab.diagnosis.pool import VAGUE
@@ -52,12 +52,13 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
         told = _other_shape(start.result, draw.theirs.result)
     found = find_repairs(draw.mine, draw.theirs, start)
     named = _named(found, again, sizes, sources)
-    loaded = tuple(misloaded(found.first, sizes, sources))
     vague = found.vague or any(d.relation in VAGUE for d in named)
-    if loaded:
+    loaded = tuple(misloaded(found.first, sizes, sources))
+    if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
         named = loaded
     elif not named or (vague and not any(d.confirmed for d in named)):
-        guessed = guess(draw.mine, found.first, sizes)
+        second = Pairing(again.mine({}), again.theirs)
+        guessed = guess(draw.mine, found.first, sizes, (again.mine, second))
         if guessed:
             found = replace(guessed, runs=found.runs + guessed.runs)
             named = _named(found, again, sizes, sources)
@@ -78,6 +79,9 @@ def _named(
     if not found.whole:
         return ()
     sure = _is_confirmed(found, again)
+    own = any(r.theirs < 0 and not r.told for r in found.repairs)
+    if own and not sure and not equal_results(again.mine({}), again.theirs):
+        return ()  # one step too many here, but not with other inputs
     told = (describe(repair, sizes, sources, sure) for repair in found.repairs)
     first: dict[tuple[str, int, str], Diagnosis] = {}
     for each in (_upstream(d, found.first, sources) for d in told):

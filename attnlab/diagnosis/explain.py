@@ -8,9 +8,9 @@ from collections.abc import Mapping
 import torch
 from torch import Tensor
 
-from attnlab.diagnosis.families import same_family
+from attnlab.diagnosis.families import called, same_family
 from attnlab.diagnosis.lines import replacing_lines
-from attnlab.diagnosis.pairing import Side, equal, layouts
+from attnlab.diagnosis.pairing import Side, equal, is_mask, layouts
 from attnlab.diagnosis.place import OF_NUMBERS, Finding, Sources, is_in_difference, lines_to_name
 from attnlab.diagnosis.relations import Relation, relate
 from attnlab.diagnosis.repair import Repair
@@ -18,6 +18,7 @@ from attnlab.records.diagnosis import Diagnosis
 
 SPECIFIC = ("mask", "scale", "sign", "offset", "softmax", "base", "sine", "dropped")
 TELLING = (*SPECIFIC, "axes", "transposed", "roll", "shift", "flip", "order", "exchanged", "extra")
+COPIES = ("repeat", "repeat_interleave", "expand", "expand_as", "tile")
 ALONG_AXES = ("mean", "sum", "amax", "amin", "var", "std", "cumsum", "logsumexp", "norm", "unbind")
 SURE, LIKELY = 0.95, 0.6
 SOURCE = 80  # characters of a line that are shown
@@ -106,7 +107,7 @@ def find_relation(repair: Repair, sizes: Mapping[str, int]) -> Finding:
         return shape
     numbers = relate(*broadcast(repair.before.values[here].numbers, repair.value), sizes)
     told = Finding(_with_subject(numbers), here, here, repair.theirs) if numbers else None
-    if numbers and numbers.kind.startswith(SPECIFIC) and _same_operands(repair):
+    if numbers and _says_all(repair, numbers):
         return Finding(
             _with_subject(numbers), _source_of_scale(repair, numbers), here, repair.theirs
         )
@@ -177,6 +178,12 @@ def _source_of_scale(repair: Repair, relation: Relation | None) -> int:
     return repair.mine
 
 
+def _says_all(repair: Repair, numbers: Relation) -> bool:
+    """Whether the numbers tell how a step is wrong, whatever it takes: as of two masks."""
+    masks = numbers.kind.startswith("mask") and is_mask(repair.before.values[repair.mine].numbers)
+    return masks or (numbers.kind.startswith(SPECIFIC) and _same_operands(repair))
+
+
 def _same_operands(repair: Repair) -> bool:
     pairing = repair.pairing
     mine = {c for c in pairing.input_classes(repair.mine) if c >= 0}
@@ -216,8 +223,8 @@ def _is_unclaimed(repair: Repair, theirs: int) -> bool:
     return any(classes[i] == classes[theirs] for i in repair.pairing.unclaimed)
 
 
-def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -> Finding:
-    """The reference does something to an operand first."""
+def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -> Finding | None:
+    """The reference does something to an operand first; None where it only copies it."""
     pairing, before = repair.pairing, repair.before
     theirs = pairing.theirs
     operand = next(i for i in before.values[repair.mine].inputs if pairing.class_of(i) == taken)
@@ -234,6 +241,8 @@ def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -
         relation = Relation("missing-step", "")
         says = f"the reference applies {op} to what this line computes, and this file does not"
     here = repair.mine
+    if relation.kind == "missing-step" and theirs.values[step].op in COPIES:
+        return None  # as where a product broadcasts over groups: nothing is missing
     on_line = theirs.values[step].line == theirs.values[repair.theirs].line
     turned = relation.kind == "mask-inverted"  # where it is taken; else masks are wrong as made
     own_line = on_line and not relation.kind.startswith("mask")
@@ -312,11 +321,6 @@ def _other_operation(repair: Repair) -> Relation:
     if same_family(mine.op, theirs.op):
         return Relation("other", "this line computes something else from the right operands")
     return Relation("other-step", f"{called(mine.op)} where the reference has {called(theirs.op)}")
-
-
-def called(op: str) -> str:
-    """An operation as no word of English: `to()`, `data`."""
-    return f"`{op}()`" if callable(getattr(torch.Tensor, op, len)) else f"`{op}`"
 
 
 def step_name(side: Side, index: int) -> str:

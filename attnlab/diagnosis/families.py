@@ -1,4 +1,6 @@
-"""Which operations are of one kind."""
+"""Which operations are of one kind, and how messages call them."""
+
+import torch
 
 KINDS = """
 matmul __matmul__ __rmatmul__ einsum bmm baddbmm linear addmm mm
@@ -19,3 +21,8 @@ FAMILIES = tuple({*line.split()} for line in KINDS.split("\n") if line)
 def same_family(mine: str, theirs: str) -> bool:
     """Whether two operations are of one kind: `a @ b` and `einsum`."""
     return mine == theirs or any(mine in family and theirs in family for family in FAMILIES)
+
+
+def called(op: str) -> str:
+    """An operation as no word of English: `to()`, `data`."""
+    return f"`{op}()`" if callable(getattr(torch.Tensor, op, len)) else f"`{op}`"

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
-from attnlab.diagnosis.explain import LIKELY, SURE, called, line_text
+from attnlab.diagnosis.explain import LIKELY, SURE, line_text
+from attnlab.diagnosis.families import called
 from attnlab.diagnosis.lines import grad_mode_line, gradient_line, nearest_difference
 from attnlab.diagnosis.pairing import Side, equal, layouts
 from attnlab.diagnosis.place import Sources

@@ -16,7 +16,8 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value
-from attnlab.diagnosis.families import same_family
+from attnlab.diagnosis.borrowed import lent
+from attnlab.diagnosis.families import called, same_family
 from attnlab.diagnosis.pairing import Pairing, Side, equal, equal_results
 from attnlab.diagnosis.relations import Relation, constants, relate
 from attnlab.diagnosis.repair import MOST_VALUES, Repair, Repaired, Rerun, is_room
@@ -31,19 +32,42 @@ Change = tuple[Relation, Callable[[], Tensor]]
 Trial = tuple[Relation, dict[int, Tensor]]  # the values to be put there by their indices
 
 
-def guess(mine: Rerun, first: Pairing, sizes: Mapping[str, int]) -> Repaired | None:
-    """The most upstream line whose results, all changed alike, make the output right."""
+def guess(
+    mine: Rerun, first: Pairing, sizes: Mapping[str, int], again: tuple[Rerun, Pairing]
+) -> Repaired | None:
+    """The most upstream line whose results, all changed alike, make the output right, and that of
+    other inputs, `again`."""
     side = first.mine
     most = min(MOST_RUNS, MOST_VALUES // max(1, len(side.values)))
     for runs, (relation, values) in enumerate(_trials(first, sizes), 1):
         if runs > most:
             return None
         after = mine({(side.values[i].call, side.values[i].slot): v for i, v in values.items()})
-        if equal_results(after, first.theirs):
+        if equal_results(after, first.theirs) and _holds(relation, side, values, sizes, *again):
             at = next(iter(values))
             repair = Repair(at, -1, side, first, values[at], told=relation)
             return Repaired((repair,), (repair,), first, whole=True, runs=runs)
     return None
+
+
+def _holds(
+    relation: Relation,
+    side: Side,
+    values: Mapping[int, Tensor],
+    sizes: Mapping[str, int],
+    mine: Rerun,
+    first: Pairing,
+) -> bool:
+    """Whether the same change of the same steps makes another output right, or that is right."""
+    if first.is_right:
+        return True
+    keys = {(side.values[i].call, side.values[i].slot) for i in values}
+    for other, found in _trials(first, sizes):
+        steps = {(v.call, v.slot): n for i, n in found.items() for v in [first.mine.values[i]]}
+        alike = other.kind == relation.kind and steps.keys() == keys
+        if alike and equal_results(mine(steps), first.theirs):
+            return True
+    return False
 
 
 def _trials(first: Pairing, sizes: Mapping[str, int]) -> Iterator[Trial]:
@@ -59,25 +83,60 @@ def _trials(first: Pairing, sizes: Mapping[str, int]) -> Iterator[Trial]:
 
 
 def _operands(first: Pairing, sizes: Mapping[str, int]) -> Iterator[Trial]:
-    """What a wrong step takes that has the right numbers, in the right shape, at other places."""
+    """What a wrong step takes that has the right numbers at other places, or lacks a step that the
+    reference applies to them."""
     mine, theirs = first.mine, first.theirs
-    for taken in dict.fromkeys(i for step in first.sources for i in mine.values[step].inputs):
-        numbers, at = mine.values[taken].numbers, taken
-        while mine.values[at].call < 0 and mine.values[at].inputs:
-            at = mine.values[at].inputs[0]  # a weight, of which it is a copy
-        if mine.values[at].call < 0 or mine.values[at].numbers.shape != numbers.shape:
-            continue
+    groups: dict[tuple[object, ...], list[int]] = {}
+    for step in first.sources:
+        for place, taken in enumerate(mine.values[step].inputs):
+            for at in _copied(mine, taken):
+                made, taker = mine.values[at], mine.values[step]
+                groups.setdefault((taker.line, taker.op, place, made.line, made.op), []).append(at)
+    for group in groups.values():
         for other in sorted(first.needed):
-            right = theirs.values[other].numbers
-            alike = right.shape == numbers.shape and theirs.classes[other] == first.class_of(taken)
-            if alike and not equal(right.double(), numbers.double()):
-                told = relate(numbers, right, sizes)
-                yield Relation(told.kind, HEAD + told.says) if told else MIXED, {at: right}
+            told = _other_operand(first, group[0], other, sizes)
+            values = {at: lent(theirs, other, mine, at) for at in group} if told else {}
+            if told and all(value is not None for value in values.values()):
+                yield told, {at: value for at, value in values.items() if value is not None}
+
+
+def _copied(side: Side, taken: int) -> Iterator[int]:
+    """A value, and those that it is cut out of or laid out from, as `k` of `k[:, t]`."""
+    at = taken
+    while side.values[at].call < 0 and side.values[at].inputs:
+        at = side.values[at].inputs[0]  # a weight, of which it is a copy
+    while side.values[at].call >= 0:
+        yield at
+        made = side.values[at]
+        if not (same_family(made.op, "view") or same_family(made.op, "repeat")):
+            return
+        at = made.inputs[0]
+
+
+def _other_operand(
+    first: Pairing, at: int, other: int, sizes: Mapping[str, int]
+) -> Relation | None:
+    """How a value of theirs differs from what steps take in its place; None where no reason is seen
+    to put it there."""
+    mine, theirs = first.mine, first.theirs
+    numbers, right = mine.values[at].numbers, theirs.values[other].numbers
+    if right.shape == numbers.shape and theirs.classes[other] == first.class_of(at):
+        if equal(right.double(), numbers.double()):
+            return None
+        told = relate(numbers, right, sizes)
+        return Relation(told.kind, HEAD + told.says) if told else MIXED
+    made = theirs.values[other]
+    if right.numel() < numbers.numel() or made.call < 0 or not first.matches[at]:
+        return None
+    if other in first.unclaimed and first.class_of(at) in first.their_input_classes(other):
+        says = f"the reference applies {called(made.op)} to {HEAD.removesuffix(' is ')}"
+        return Relation("missing-step", f"{says}, and this file does not")
+    return None
 
 
 def _lines(pairing: Pairing) -> Iterator[list[int]]:
     """The steps that the reference does not have, tables last, then what these take; what a line
-    does each time together."""
+    does each time together. What turns a table round may as well be wrong where it is used."""
     side, found = pairing.mine, dict[tuple[object, ...], list[int]]()
     taken = {i for step in pairing.wrong for i in side.values[step].inputs}
     right = taken.difference(pairing.wrong)
@@ -86,13 +145,7 @@ def _lines(pairing: Pairing) -> Iterator[list[int]]:
         if not is_room(made) and made.numbers.numel() > 1:
             key = (made.file, made.line, made.op, made.slot, index in right)
             found.setdefault(key, []).append(index)
-    yield from sorted(found.values(), key=lambda g: (g[0] in right, _is_table(side, g[0])))
-
-
-def _is_table(side: Side, index: int) -> bool:
-    """Whether a step depends on no input and no weight: what turns a table round may as well be
-    wrong where it is used."""
-    return not any(side.values[i].name for i in side.ancestors(index))
+    yield from sorted(found.values(), key=lambda g: (g[0] in right, not side.fed[g[0]]))
 
 
 def _changes(side: Side, index: int, sizes: Mapping[str, int]) -> Iterator[Change]:

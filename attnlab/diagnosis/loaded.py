@@ -6,7 +6,7 @@ more than what is computed with it: no operation is at fault, but the line that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 from attnlab.diagnosis.lines import loading_line, nearest_difference
 from attnlab.diagnosis.pairing import Pairing, Side, equal
@@ -51,6 +51,12 @@ def misloaded(pairing: Pairing, sizes: Mapping[str, int], sources: Sources) -> I
                     confirmed=False,
                 )
                 break
+
+
+def makes_weights(side: Side, steps: Sequence[int]) -> bool:
+    """Whether all these steps stand before what is loaded, as those of a converter do."""
+    made = (side.ancestors(weight) for weight in _loaded(side).values())
+    return set().union(*made).issuperset(steps)
 
 
 def _is_at_fault(pairing: Pairing, weight: int, line: int) -> bool:

@@ -119,6 +119,14 @@ class Side:
             if int(other.sum()) in {many, mask.numel() - many}
         )
 
+    @cached_property
+    def fed(self) -> list[bool]:
+        """Which values depend on an input or a weight; tables do not."""
+        found: list[bool] = []
+        for v in self.values:
+            found.append(bool(v.name) or any(found[i] for i in v.inputs))
+        return found
+
     def ancestors(self, index: int) -> set[int]:
         """The value and all that it is made of."""
         found: set[int] = set()
@@ -348,6 +356,11 @@ class Pairing:
         if self.matches[index] or index in self.masks:
             return True
         return made.call < 0 and not made.inputs
+
+    def is_new(self, index: int, before: Pairing) -> bool:
+        """Whether a value is one of theirs that no value of mine was before."""
+        found = self.matches[index]
+        return not found or any(i in before.unclaimed for i in found)
 
     def class_of(self, index: int) -> int:
         """The class of theirs that a value belongs to; a negative number for its own."""

@@ -191,6 +191,8 @@ class Search:
     def _is_telling(self, before: Pairing, after: Pairing, chosen: Sequence[Repair]) -> bool:
         """Whether something became right that is more than another layout of what was put there:
         then it was wrong, even if a later repair makes up for it."""
+        if any(repair.mine >= len(after.matches) for repair in chosen):
+            return False  # it raised
         lent = {after.class_of(repair.mine) for repair in chosen}
         now = set(before.wrong) - set(after.wrong) - {repair.mine for repair in chosen}
         plain = all(repair.theirs >= 0 and not repair.region for repair in chosen)
@@ -218,18 +220,20 @@ class Search:
                 continue
             if not is_room(made) and (made.call, made.slot) not in self.passed:
                 return None
-            found.add(here)
+            if made.call < 0 or not is_room(made):  # what others fill is not what is wrong
+                found.add(here)
             todo += [i for i in made.inputs if i in wrong and i not in found]
         return tuple(sorted(found))
 
     def _gain(self, before: Pairing, after: Pairing, index: int, side: Side) -> float:
-        """How many steps have become right besides the one that was repaired."""
+        """How many steps have become right besides the one that was repaired, with values that
+        nothing of mine was before: else `v` averaged over copies of itself were right."""
         if self.is_right(side):
             return float("inf")
         if len(side.values) <= max(before.wrong, default=0):
             return 0  # it raised, or took another way
         still = set(after.wrong)
-        return sum(i not in still for i in before.wrong if i > index)
+        return sum(i not in still for i in before.wrong if i > index and after.is_new(i, before))
 
     # ------------------------------------------------------------ what may be put there
 
@@ -272,13 +276,18 @@ class Search:
         sources = {c for c in sources if c >= 0}
         wanted = pairing.their_input_classes(other)
         alike = same_family(mine.op, theirs.op)
+        same_numbers = self._same_numbers(side, index, other)
+        if not (alike or same_numbers) and (not sources or self.theirs.classes[other] in sources):
+            return 0  # two tables of nothing alike, or what the step takes is no result of it
+        if side.fed[index] and not self.theirs.fed[other]:
+            return 0
         score = 4.0 if sources == wanted else 2.0 if sources & wanted and alike else 0.0
         if region and sources & self.theirs.ancestors(other):
             score += 1.0
         score += 2.0 * alike
         score += 1.0 * (other in pairing.unclaimed)
         score += 0.5 * (mine.numbers.shape == theirs.numbers.shape)
-        score += 2.0 * self._same_numbers(side, index, other)
+        score += 2.0 * same_numbers
         score += 4.0 * (index == side.output and other == self.theirs.output)
         return score
 

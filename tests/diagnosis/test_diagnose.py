@@ -7,7 +7,7 @@ import pytest
 from attnlab.candidate.host import LocalHost
 from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text, solution_text
-from attnlab.diagnosis.explain import called
+from attnlab.diagnosis.families import called
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Code, Job
 
@@ -293,6 +293,61 @@ def test_a_guess_says_how_a_line_is_wrong_that_the_reference_does_not_have(
     mine = shipped_text(challenge)
     (named,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
     assert (named.line, named.relation, named.confirmed) == (line_of(mine, line), relation, False)
+
+
+@pytest.mark.parametrize(
+    ("name", "style", "relation", "line"),
+    [
+        ("no-one-to-begin-with", "places-compared.py", "mask-diagonal", ".tril(-1)"),
+        ("tiny-heads-pass", "zipped.py", "", "halves.transpose(1, 2)"),
+    ],
+)
+def test_a_step_is_named_where_it_is_made_not_where_its_result_is_used(name, style, relation, line):
+    """Ones that `tril` takes are no reason to look further, nor is the call of a converter's
+    function that is wrong inside."""
+    challenge = CHALLENGES[name]
+    theirs = next(p for p in challenge.alternatives if p.endswith(style))
+    mine = shipped_text(challenge)
+    (named,) = diff(mine, Path(theirs).read_text("utf-8"), challenge).diagnosis
+    assert named.line == line_of(mine, line)
+    assert relation in ("", named.relation)
+
+
+SUMS = """
+import torch
+from torch import nn
+
+class CausalSelfAttention(nn.Module):
+    def __init__(self, dim, heads):
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.proj = nn.Linear(dim, dim)
+
+    def forward(self, x, keep=None):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q = torch.relu(q) + 1
+        k = torch.relu(k) + 1
+"""
+AT_ONCE = f"""{SUMS}
+        scores = (q @ k.mT).tril()
+        return self.proj(scores @ v / scores.sum(-1, keepdim=True))
+"""
+TOKEN_BY_TOKEN = f"""{SUMS}
+        state, total, rows = 0, 0, []
+        for t in range(x.shape[1]):
+            state = state + k[:, t, :, None] * v[:, t, None]
+            total = total + k[:, t]
+            top = (q[:, t, None] @ state).squeeze(1)
+            rows.append(top / (q[:, t] * total).sum(-1, keepdim=True))
+        return self.proj(torch.stack(rows, 1))
+"""
+
+
+def test_a_step_that_is_left_out_before_a_loop_is_told():
+    """Nothing in the loop pairs with what the reference does at once; what it reads does."""
+    mine = TOKEN_BY_TOKEN.replace("k = torch.relu(k) + 1", "k = torch.relu(k)")
+    (named,) = diff(mine, AT_ONCE).diagnosis
+    assert (named.line, named.relation) == (line_of(mine, "k = torch.relu(k)"), "missing-step")
 
 
 def test_lines_that_a_later_repair_hides_are_said():
