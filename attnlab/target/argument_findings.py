@@ -37,6 +37,13 @@ def forgotten_arguments(tree: ast.Module) -> Iterator[Told]:
 WHOSE = re.compile(r"^(self|cross|src|tgt|source|target|memory|context|enc|dec|encoder|decoder)_")
 
 
+MASKS = re.compile(r"(^|_)(mask|lengths|padding)$")
+POOLED = re.compile(r"\.(a?max|mean|sum|softmax|logsumexp|topk|argmax)\(|softmax\(")
+KEPT = re.compile(r"keep|kept|valid|visible|allowed|is_(real|valid)|real|non_?pad\w*|not_pad\w*")
+HIDES = re.compile(r"-|\.min\b|neg|NEG|inf")  # numbers that hide
+ADDS_AXES = {"unsqueeze", "bool", "expand", "view", "to"}
+
+
 def opposite_masks(tree: ast.Module) -> Iterator[Told]:
     """A mask that hides where it is True in one use, and where it is False in another."""
     owners: list[ast.Module | ast.ClassDef] = [tree]
@@ -56,6 +63,43 @@ def opposite_masks(tree: ast.Module) -> Iterator[Told]:
                     found += [(*said, name) for said in mask_meanings(function, name, known)]
             for found in kinds.values():
                 yield from _opposite(function, found)
+
+
+def unread_masks(tree: ast.Module) -> Iterator[Told]:
+    """A function that must be given a mask, or lengths, and never reads it."""
+    for function in (n for n in ast.walk(tree) if isinstance(n, Function)):
+        required = function.args.args[: len(function.args.args) - len(function.args.defaults)]
+        body = [n for n in function.body if not isinstance(n, ast.Expr | ast.Pass | ast.Raise)]
+        asked = [a.arg for a in required if MASKS.search(a.arg)]
+        whole = asked and POOLED.search(ast.unparse(function))
+        if len(body) < 2 or not whole or function.name == "forward":  # which a trace looks at
+            continue
+        read = _named(body)
+        for name in (a for a in asked if a not in read and not re.match("_|unused", a)):
+            yield Told(
+                function.lineno,
+                "unused-argument",
+                f"{function.name} must be given {name}, and never reads it: what it was to hide, "
+                "or to count, goes in all the same",
+            )
+
+
+def kept_fills(tree: ast.Module) -> Iterator[Told]:
+    """`scores.masked_fill(keep, -inf)`: what is to be kept is hidden."""
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.Call) and called(node) in ("masked_fill", "masked_fill_")):
+            continue
+        mask = node.args[0] if len(node.args) > 1 else None
+        while isinstance(mask, ast.Subscript) or called(mask) in ADDS_AXES:  # type: ignore[arg-type]
+            mask = mask.value if isinstance(mask, ast.Subscript) else mask.func.value  # type: ignore[union-attr]
+        name = getattr(mask, "id", getattr(mask, "attr", ""))
+        if KEPT.fullmatch(name) and HIDES.search(ast.unparse(node.args[1])):
+            yield Told(
+                node.lineno,
+                "mask-turned",
+                f"{ast.unparse(node)[:70]} hides where {name} is True, and by its name that is "
+                f"what may be seen: padding alone stays visible. Fill where ~{name}",
+            )
 
 
 def open_memories(tree: ast.Module) -> Iterator[Told]:

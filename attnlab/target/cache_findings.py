@@ -153,6 +153,8 @@ def _counts_input(node: ast.AST, nodes: list[ast.AST]) -> bool:
         bound = ast.unparse(node.args[0])
     else:
         return False
+    if re.search(r"size\(0\)|shape\[0\]|batch|\bB\b|bsz|mask", bound):
+        return False
     sized = [
         ast.unparse(n.targets[0])
         for n in nodes

@@ -75,6 +75,11 @@ LITERALS: dict[str, Scalar] = {
     for name in names.split()
 }
 OF_KIND = {"int": 4, "float": 0.5, "bool": True}  # where nothing but its annotation is known
+# Names of sizes and of counts that are none of the usual ones.
+SIZED = re.compile(
+    r"(^|_)(dims?|sizes?|width|features|channels|units|hidden|in|out)$|^(n|num|d|dim|size|len)_"
+)
+COUNTED = re.compile(r"(n|num)_")
 CHANNELS = ("in_channels", "in_chans", "channels", "num_channels")
 _FEEDS = {
     "B S D": "x hidden_states inputs input src tgt query q key k value v queries keys values "
@@ -116,6 +121,14 @@ def usual_value(argument: str, annotation: str = "") -> Scalar | None:
     if re.match(r"(use|is|with|has)_", argument) and annotation in ("", "bool"):
         return True
     return OF_KIND.get(annotation)
+
+
+def size_by_name(argument: str, annotation: str = "") -> int | None:
+    """A value for an argument that is a size or a count by its name, such as `obs_dim`; None for
+    others."""
+    if annotation not in ("", "int") or not SIZED.search(argument):
+        return None
+    return 4 if COUNTED.match(argument) else 12
 
 
 def names_mask(argument: str) -> bool:

@@ -75,7 +75,7 @@ def separate_shuffles(tree: ast.Module) -> Iterator[Told]:
         for node in (n for n in nodes if isinstance(n, ast.For) and called(n.iter) == "zip"):
             zipped = [ast.unparse(a) for a in getattr(node.iter, "args", ())]
             apart = [name for name in zipped if name in loaders]
-            if len(apart) > 1 and any(called(n) == "arange" for n in ast.walk(node)):
+            if len(apart) > 1 and any(called(n) == "arange" for n in ast.walk(tree)):
                 yield Told(
                     loaders[apart[0]],
                     "orders-differ",

@@ -4,14 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 
 from attnlab.errors import Refused
 from attnlab.records import Fit, Job, Limits, Report, TraceOptions
+from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand, input_flag
-from attnlab.target.find_target import Answer
+from attnlab.target.find_target import Answer, split_target
+from attnlab.target.infer import Unsized
 from attnlab.target.infer_inputs import Unfed
+from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job
+from attnlab.target.source import read_source
 
+STAGES: tuple[Stage, ...] = ("trace", "check")  # of a demo
 Run = Callable[[Job], Report]
 
 
@@ -24,13 +30,19 @@ def guessed_job(
 ) -> Job:
     """The job of a user's own module; where nothing says what an argument is, it stands in
     `unknown`, and the job is to be fitted before it runs."""
-    unknown: tuple[str, ...] = ()
-    try:
-        job = own_job(typed, limits=limits, options=options, answer=answer)
-    except Unfed as error:
-        fed = typed.with_flags(inputs=error.proposed)
+    fed, unknown = typed, tuple[str, ...]()
+    for _ in range(2):  # its inputs, and their width
+        try:
+            job = own_job(fed, limits=limits, options=options, answer=answer)
+            break
+        except Unfed as error:
+            fed, unknown = fed.with_flags(inputs=error.proposed), error.names
+        except Unsized as error:
+            fed = fed.with_flags(sizes=error.proposed)
+    else:
         job = own_job(fed, limits=limits, options=options, answer=answer)
-        unknown = error.names
+    if fed is not typed and not unknown and job.contract:
+        unknown = tuple(i.argument for i in job.contract.inputs if i.dtype == "float")
     if job.contract is None or answer or typed.case or job.contract.containers:
         return job
     said = {text.partition(":")[0].partition("=")[0].strip() for text in typed.inputs}
@@ -54,7 +66,8 @@ def _command(typed: TraceCommand, job: Job, fit: Fit) -> TraceCommand:
     flags = [input_flag(i) for i in changed if i.argument in job.guessed]
     known = job.contract.arguments if job.contract else {}
     flags += [f"{name} = {value}" for name, value in fit.arguments.items() if name not in known]
-    sizes = [f"{s}={n}" for s, n in fit.sizes.items() if before.get(s) != n]
+    named = {axis for i in fit.inputs for axis in i.axes if job.unknown} - {"B"}
+    sizes = [f"{s}={n}" for s, n in fit.sizes.items() if before.get(s) != n or s in named]
     return typed.with_flags(sizes=", ".join(sizes), inputs=tuple(flags))
 
 
@@ -66,12 +79,24 @@ def first_fit(
     if not job.unknown:
         return typed, job
     fed = fitted_command(typed, job, run)
+    if fed is None and (demo := _demo_of(typed)):
+        note(f"no inputs were found with which it runs alone: running the demo of {demo.target}")
+        return demo, replace(own_job(demo, limits=job.limits, options=job.options), stages=STAGES)
     if fed is None:
         own_job(typed)  # which says what is missing
         raise Refused(f"{typed.target}: no inputs were found with which it runs", "give --input")
     found = ", ".join(f'"{text}"' for text in fed.inputs[len(typed.inputs) :])
     note(f"inputs found by trying: {found}; --input changes them")
     return fed, replace(own_job(fed, limits=job.limits, options=job.options), stages=job.stages)
+
+
+def _demo_of(typed: TraceCommand) -> TraceCommand | None:
+    """The command for the whole file of a class, where that has a demo and no flag describes how
+    the class is built or fed."""
+    place, name = split_target(typed.target)
+    if not name or not place.endswith(".py") or typed.describes_module:
+        return None
+    return replace(typed, target=place) if outline_code(read_source(Path(place))).demo else None
 
 
 def second_fit(

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 from attnlab.target.source_walk import Told, called, line_of, scopes
 
+WHOLE = re.compile(r"ids?$|tokens?|mask|idx|index|label|position|len")  # names of integers
 VIEWS = {"view", "reshape"}
 PADDED = re.compile(r"pad\(\w+, \(0, 1\)")  # one column more, at the right
 
@@ -141,7 +142,8 @@ def narrow_positions(tree: ast.Module) -> Iterator[Told]:
             if called(node) != "arange" or not isinstance(node, ast.Call):
                 continue
             dtypes = [ast.unparse(k.value) for k in node.keywords if k.arg == "dtype"]
-            if dtypes and dtypes[0].removesuffix(".dtype") in taken and "dtype" in dtypes[0]:
+            owner = dtypes[0].removesuffix(".dtype") if dtypes else ""
+            if owner in taken and owner != dtypes[0] and not WHOLE.search(owner):
                 yield Told(
                     node.lineno,
                     "dtype-narrowed",
@@ -150,3 +152,29 @@ def narrow_positions(tree: ast.Module) -> Iterator[Told]:
                     "to run here), so far positions fall together. Count in float32, and cast cos "
                     "and sin",
                 )
+
+
+def cut_rollouts(tree: ast.Module) -> Iterator[Told]:
+    """A state that is kept as a prediction, and detached before the next one is made of it."""
+    for scope, nodes in scopes(tree):
+        text = ast.unparse(scope) if nodes else ""
+        if "no_grad" in text or ".backward(" in text:  # sampling, or a cut between two passes
+            continue
+        for loop in (n for n in nodes if isinstance(n, ast.For | ast.While)):
+            kept = {
+                ast.unparse(n.args[0]): n.lineno
+                for n in ast.walk(loop)
+                if isinstance(n, ast.Call) and called(n) == "append" and n.args
+            }
+            for node in loop.body:
+                if not isinstance(node, ast.Assign) or called(node.value) != "detach":
+                    continue
+                name = ast.unparse(node.targets[0])
+                if name in kept and ast.unparse(node.value).startswith(f"{name}.detach"):
+                    yield Told(
+                        node.lineno,
+                        "gradient-cut",
+                        f"{name} is kept as a prediction (line {kept[name]}) and detached before "
+                        "the next one is made of it: the loss of later ones teaches nothing of "
+                        "how they came about. Feed it back as it is",
+                    )

@@ -24,7 +24,7 @@ from attnlab.target.config_objects import (
     pack_config,
     unpack_config,
 )
-from attnlab.target.conventions import DIMENSIONS, LITERALS, usual_value
+from attnlab.target.conventions import DIMENSIONS, LITERALS, size_by_name, usual_value
 from attnlab.target.infer_inputs import call_signatures, infer_inputs
 from attnlab.target.outline import Definition, Outline, Parameter, Signature, format_signature
 
@@ -35,6 +35,14 @@ TINY = {"B": 1, "S": 4, "D": 8, "H": 2}
 GROUPED = {"H": 12, "Hkv": 3, "D": 96}  # several heads for each of several: their order counts
 LENGTHS = ("S", "T", "L", "Sq", "Sk")
 WIDTHS = ("D", "C", "E")
+
+
+class Unsized(Refused):
+    """Nothing says how wide an input is; `proposed` is a size to begin with."""
+
+    def __init__(self, message: str, hint: str, proposed: str) -> None:
+        super().__init__(message, hint, "--sizes")
+        self.proposed = proposed
 
 
 def complete_contract(
@@ -183,7 +191,7 @@ def _first_layer_width(
         return keywords, sizes
     says = f"{said.typed.target} takes an input of width {symbol}, but {symbol} has no size"
     paste = said.typed.with_flags(sizes=f"{symbol}=12").command()
-    raise Refused(says, f"give the width of its layers, such as 12: {paste}", "--sizes")
+    raise Unsized(says, f"give the width of its layers, such as 12: {paste}", f"{symbol}=12")
 
 
 def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int]:
@@ -289,6 +297,9 @@ def _constructor_arguments(
                 found.setdefault(parameter.name, value)
     unknown = [p for p in build.parameters if p.required and p.name not in found]
     found |= _match_by_order(build, unknown, named, found)
+    for parameter in (p for p in unknown if p.name not in found):
+        if size := size_by_name(parameter.name, parameter.annotation):
+            found[parameter.name] = size
     if missing := [p for p in unknown if p.name not in found]:
         raise _cannot_build(build, missing, said)
     order = [*build.names(), *given]

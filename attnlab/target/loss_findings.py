@@ -146,3 +146,87 @@ def _frozen_parts(tree: ast.Module) -> dict[str, int]:
         if called(node) == "requires_grad_" and ast.unparse(node).endswith("requires_grad_(False)"):
             found[ast.unparse(node).removesuffix(".requires_grad_(False)")] = line_of(node)
     return {name: line for name, line in found.items() if re.fullmatch(r"[\w.]+", name)}
+
+
+KL = re.compile(r"0\.5 \* .*(1 \+ \w*(log_?var|lv)|log_?var|logvar).*\.sum\(")
+MEANS = {"mse_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss"}
+
+
+def uneven_elbos(tree: ast.Module) -> Iterator[Told]:
+    """A mean over all numbers of a sample, beside a divergence that is summed over its latents."""
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function):
+            continue
+        made = {
+            ast.unparse(n.targets[0]): n
+            for n in nodes
+            if isinstance(n, ast.Assign) and len(n.targets) == 1
+        }
+        means = {
+            name
+            for name, node in made.items()
+            if called(node.value) in MEANS and "reduction" not in ast.unparse(node.value)
+        }
+        summed = {name for name, node in made.items() if KL.search(ast.unparse(node.value))}
+        for node in nodes:
+            if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add)):
+                continue
+            sides = {ast.unparse(node.left), ast.unparse(node.right)}
+            recon, divergence = sides & means, sides & summed
+            if recon and divergence:
+                first, other = min(recon), min(divergence)
+                yield Told(
+                    made[first].lineno,
+                    "terms-uneven",
+                    f"{first} is a mean over all numbers of a sample, and {other} (line "
+                    f"{made[other].lineno}) a sum over its latents: beside it {first} counts as "
+                    "often too little as a sample has numbers, and the latents collapse. Sum both "
+                    "over a sample, or weigh one",
+                )
+
+
+AVERAGED = re.compile(r"ema|avg|average|shadow|teacher|target|polyak|slow", re.IGNORECASE)
+KEPT = r"(?P<kept>(self\.)?\w*(decay|momentum|ema_rate)\w*)"
+TURNED_SUM = re.compile(
+    rf"\(1(\.0)? - {KEPT}\) \* (?P<average>[\w.\[\]]+) \+ (?P=kept) \* (?P<new>[\w.\[\]()]+)"
+)
+TURNED_CALL = re.compile(
+    rf"(?P<average>[\w.\[\]]+)\.mul_\(1(\.0)? - {KEPT}\)\.add_\((?P<new>[\w.\[\]()]+), "
+    r"alpha=(?P=kept)\)"
+)
+LERP = re.compile(rf"(?P<average>[\w.\[\]]+)\.lerp_\((?P<new>[\w.\[\]()]+), {KEPT}\)")
+
+
+def turned_averages(tree: ast.Module) -> Iterator[Told]:
+    """`(1 - decay) * average + decay * new`: the decay weighs the new weights."""
+    for scope, nodes in scopes(tree):
+        for node in nodes:
+            if not isinstance(node, ast.Assign | ast.Expr | ast.Return):
+                continue
+            text = ast.unparse(node)
+            found = TURNED_SUM.search(text) or TURNED_CALL.search(text) or LERP.search(text)
+            if found is None:
+                continue
+            average = _argument_of(node, found["average"])
+            named = f"{average} {text.partition(' = ')[0] if isinstance(node, ast.Assign) else ''}"
+            if AVERAGED.search(named) and not AVERAGED.search(_argument_of(node, found["new"])):
+                yield Told(
+                    line_of(node),
+                    "average-too-fast",
+                    f"{found[0][:90]}: {found['kept']} weighs the new weights here, so with 0.99 "
+                    "the average is nearly what one step left. It is decay * average + (1 - decay) "
+                    "* new",
+                )
+        del scope
+
+
+def _argument_of(node: ast.AST, name: str) -> str:
+    """What a parameter of a lambda is given, where `map(f, averages, news)` says it; else the name
+    itself."""
+    for call in (n for n in ast.walk(node) if isinstance(n, ast.Call)):
+        for made in (a for a in call.args if isinstance(a, ast.Lambda)):
+            names = [a.arg for a in made.args.args]
+            rest = call.args[call.args.index(made) + 1 :]
+            if name in names and names.index(name) < len(rest):
+                return ast.unparse(rest[names.index(name)])
+    return name

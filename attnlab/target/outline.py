@@ -166,6 +166,9 @@ def _trains(tree: ast.Module) -> bool:
         for node in tree.body
     )
     steps = "step" in called or updates or {"sub_", "add_"} & called
+    names = {n.id for n in nodes if isinstance(n, ast.Name)} | called
+    if runs and {"grad_and_value", "value_and_grad"} & names:  # of torch.func, without optimizer
+        return True
     return runs and bool(steps) and bool({"backward", "grad"} & called)
 
 

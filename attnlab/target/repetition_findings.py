@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterable, Iterator
+from typing import TypeGuard
 
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 
@@ -29,6 +30,13 @@ def repeated_layers(tree: ast.Module) -> Iterator[Told]:
             continue
         for call in _calls(scope, "ModuleList", "Sequential"):
             for made in (n for given in call.args for n in ast.walk(given)):
+                if _is_one_times(made):
+                    yield Told(
+                        made.lineno,
+                        "layer-shared",
+                        f"{ast.unparse(made)[:70]} holds one layer, again and again: all depths "
+                        "share its weights. Build one in each round of a comprehension",
+                    )
                 if not isinstance(made, ast.ListComp | ast.GeneratorExp):
                     continue
                 bound = {n for g in made.generators for n in _names(g.target)}
@@ -43,11 +51,19 @@ def repeated_layers(tree: ast.Module) -> Iterator[Told]:
                     )
 
 
+def _is_one_times(node: ast.AST) -> TypeGuard[ast.BinOp]:
+    """`[Layer(...)] * n`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return False
+    held = node.left if isinstance(node.left, ast.List) else node.right
+    return isinstance(held, ast.List) and any(isinstance(e, ast.Call) for e in held.elts)
+
+
 def overwritten_experts(tree: ast.Module) -> Iterator[Told]:
     """`out[chosen] = expert(x[chosen])` where a token has several experts."""
     for scope, nodes in scopes(tree):
-        calls = [n for n in nodes if isinstance(n, ast.Call) and called(n) == "topk"]
-        several = [c for c in calls if _k(c) != "1"]
+        calls = [n for n in [*nodes, *_of_methods(scope, tree)] if called(n) == "topk"]
+        several = [c for c in calls if isinstance(c, ast.Call) and _k(c) != "1"]
         text = ast.unparse(scope) if several else ""
         made = set(
             re.findall(r"(\w+) = torch\.(?:zeros_like\(|empty_like\(|zeros\(\w+\.shape)", text)
@@ -73,6 +89,15 @@ def overwritten_experts(tree: ast.Module) -> Iterator[Told]:
                         f"several ({ast.unparse(several[0])}): of those only the last counts. Add "
                         "them up, with +=",
                     )
+
+
+def _of_methods(scope: ast.AST, tree: ast.Module) -> Iterator[ast.AST]:
+    """The nodes of the methods of its own class that a method calls, as `self.route(x)`."""
+    own = next((c for c in tree.body if isinstance(c, ast.ClassDef) and scope in c.body), None)
+    names = set(re.findall(r"self\.(\w+)\(", ast.unparse(scope))) if own else set()
+    for method in own.body if own else ():
+        if isinstance(method, Function) and method.name in names and method is not scope:
+            yield from ast.walk(method)
 
 
 def _k(call: ast.Call) -> str:

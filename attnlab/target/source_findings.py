@@ -12,7 +12,13 @@ from collections.abc import Iterator
 
 from attnlab.files import PARSING
 from attnlab.records.trace import Finding
-from attnlab.target.argument_findings import forgotten_arguments, open_memories, opposite_masks
+from attnlab.target.argument_findings import (
+    forgotten_arguments,
+    kept_fills,
+    open_memories,
+    opposite_masks,
+    unread_masks,
+)
 from attnlab.target.cache_findings import (
     causal_without_cache,
     positions_without_cache,
@@ -20,13 +26,21 @@ from attnlab.target.cache_findings import (
 )
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.formula_findings import (
+    cut_rollouts,
     narrow_positions,
     rolls_that_go_on,
     turned_skews,
     whole_quotients,
     zero_products,
 )
-from attnlab.target.loss_findings import frozen_statistics, masked_labels, probability_arguments
+from attnlab.target.loss_findings import (
+    frozen_statistics,
+    masked_labels,
+    probability_arguments,
+    turned_averages,
+    uneven_elbos,
+)
+from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
 from attnlab.target.repetition_findings import (
     mixed_head_orders,
     overwritten_experts,
@@ -38,6 +52,7 @@ from attnlab.target.repetition_findings import (
 from attnlab.target.sampling_findings import sampled_wrong, sorted_masks
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
+from attnlab.target.view_findings import turned_views
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
@@ -64,6 +79,11 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         frozen_statistics,
         whole_quotients,
         narrow_positions,
+        turned_views,
+        uneven_elbos,
+        turned_averages,
+        ends_of_left_padding,
+        rows_before_left_padding,
         _scalers,
         _modes,
         positions_without_cache,
@@ -76,6 +96,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         pooled_tokens,
         forgotten_arguments,
         opposite_masks,
+        kept_fills,
+        unread_masks,
+        cut_rollouts,
         open_memories,
         repeated_layers,
         overwritten_experts,
@@ -90,8 +113,12 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         zero_products,
         rolls_that_go_on,
     )
+    known: set[tuple[str, int]] = set()
     for rule in rules:
         for told in rule(tree):
+            if (told.rule, told.line) in known:
+                continue
+            known.add((told.rule, told.line))
             yield Finding(
                 rule=told.rule,
                 file=file,

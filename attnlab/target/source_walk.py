@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -18,8 +19,13 @@ class Told(NamedTuple):
     message: str
 
 
-def scopes(tree: ast.Module) -> Iterator[tuple[Scope, list[ast.AST]]]:
+@lru_cache(maxsize=4)
+def scopes(tree: ast.Module) -> tuple[tuple[Scope, list[ast.AST]], ...]:
     """The module and each function, with the nodes that belong to it and to none inside."""
+    return tuple(_scopes(tree))  # every rule asks for them
+
+
+def _scopes(tree: ast.Module) -> Iterator[tuple[Scope, list[ast.AST]]]:
     scopes: list[Scope] = [tree, *(n for n in ast.walk(tree) if isinstance(n, Function))]
     for scope in scopes:
         own: list[ast.AST] = []

@@ -13,7 +13,7 @@ from attnlab.records import Finding, Job, Limits, Report, TrainingReport
 from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
-from attnlab.target.find_target import Answer
+from attnlab.target.find_target import Answer, split_target
 from attnlab.target.fitted import first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
@@ -152,10 +152,13 @@ def with_demo(
 ) -> Report:
     """The report with what the demo of a file shows, where the job itself builds and feeds its
     module: a demo has arguments and further calls of its own."""
-    code, alone = job.candidate, typed.target.endswith(".py") and not typed.describes_module
-    if not alone or job.contract is None or "trace" not in job.stages:
+    code, (place, name) = job.candidate, split_target(typed.target)
+    crashed = report.outcome != "ok" or (
+        report.trace is not None and report.trace.crash is not None
+    )
+    if not place.endswith(".py") or typed.describes_module or (name and not crashed):
         return report
-    if not outline_code(code).demo:
+    if job.contract is None or "trace" not in job.stages or not outline_code(code).demo:
         return report
     return _add_demo(report, run(replace(job, candidate=replace(code, name=None), contract=None)))
 

@@ -76,7 +76,7 @@ def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None)
             # Of states and actions in turn, a state knows its action no more than the one to come.
             in_turn = best.shift == 0 and _has_vectors_beside(call, output)
             return Alignment() if in_turn else best
-        if _same_numbers(scores, output):
+        if scores.shape != output.shape and _same_numbers(scores, output):
             return Alignment(mixed=True)
     for one in ids:  # a head that is no layer: its rows in their natural order
         grid = torch.arange(one.numel()).reshape(one.shape)

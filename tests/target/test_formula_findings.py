@@ -90,3 +90,13 @@ def test_positions_are_counted_in_a_dtype_that_holds_them(dtype, note, expected)
     """bfloat16 ends at 256; where a file is run in float32 alone, nothing is wrong."""
     text = f"def angles(x, n):\n    '''{note}'''\n    return torch.arange(n, dtype={dtype})\n"
     assert rules(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("cut", "lines"), [("s = s.detach()", [5]), ("h = h.detach()", []), ("pass", [])]
+)
+def test_a_prediction_is_fed_back_as_it_is(cut, lines):
+    """Detached, later losses teach nothing of how they came about."""
+    loop = f"    for k in range(9):\n        s = f(s)\n        out.append(s)\n        {cut}\n"
+    text = f"def roll(s):\n{loop}"
+    assert [line for rule, line in rules(text) if rule == "gradient-cut"] == lines

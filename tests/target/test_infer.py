@@ -124,14 +124,14 @@ def test_batch_and_length_are_no_constructor_arguments(net):
 
 def test_unknown_arguments_are_refused_ready_to_paste(net):
     """The message lists the constructor, the hint is a flag that would do."""
-    error = refused(net, "self, dim, units, kind: str, causal: bool")
+    error = refused(net, "self, dim, parts, kind: str, causal: bool")
     assert error.message == (
-        "net.py:Net is built with (dim, units, kind: str, causal: bool): "
-        "nothing says what units, kind should be"
+        "net.py:Net is built with (dim, parts, kind: str, causal: bool): "
+        "nothing says what parts, kind should be"
     )
-    assert error.hint.endswith("""--init "units=12, kind='text'\"""")
+    assert error.hint.endswith("""--init "parts=12, kind='text'\"""")
     flag = error.hint.partition('--init "')[2].rstrip('"')
-    assert net("self, dim, units, kind: str, causal: bool", init=flag).init["units"] == 12
+    assert net("self, dim, parts, kind: str, causal: bool", init=flag).init["parts"] == 12
 
 
 def test_a_config_from_elsewhere_is_asked_for(net):

@@ -87,3 +87,40 @@ def test_labels_are_kept_from_before_the_masking(before, after, expected):
 def test_frozen_batch_norms_stand_still(still, tracks, expected):
     """train() of the whole sets the frozen part in train mode, and its averages move."""
     assert rules(FROZEN.format(still=still, tracks=tracks)) == expected
+
+
+ELBO = """
+def elbo(logits, x, mu, logvar):
+    recon = F.binary_cross_entropy_with_logits(logits, x{reduction})
+    kl = -0.5 * (1 + logvar - mu.pow(2) - logvar.exp()).sum(dim=1).mean()
+    return recon + {weight}kl
+"""
+
+
+@pytest.mark.parametrize(
+    ("reduction", "weight", "expected"),
+    [
+        ("", "", [("terms-uneven", 3)]),
+        (", reduction='sum'", "", []),
+        ("", "0.01 * ", []),
+    ],
+)
+def test_terms_of_a_loss_are_reduced_alike(reduction, weight, expected):
+    """A mean over all pixels beside a sum over latents leaves the sum alone to be trained."""
+    assert rules(ELBO.format(reduction=reduction, weight=weight)) == expected
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("ema = (1 - decay) * ema + decay * new", True),
+        ("ema = decay * ema + (1 - decay) * new", False),
+        ("target = (1 - tau) * target + tau * online", False),
+        ("ema_p.mul_(1 - decay).add_(p, alpha=decay)", True),
+        ("tree_map(lambda e, p: (1 - decay) * e + decay * p, ema, params)", True),
+        ("tree_map(lambda p, e: (1 - decay) * p + decay * e, params, ema)", False),
+    ],
+)
+def test_the_decay_weighs_the_average(line, wrong):
+    """With tau it is the other way round, and right."""
+    assert [rule for rule, _ in rules(line)] == ["average-too-fast"] * wrong

@@ -21,7 +21,12 @@ def batch_independence(bench: Bench) -> None:
     if layout.samples < 2 or not layout.data:
         raise NotApplicable("no input has samples that could be changed")
     pairs = (layout.samples, layout.samples)
-    if graphs := [leaf.name for leaf in bench.live.leaves if tuple(leaf.value.shape) == pairs]:
+    edges = {"edge_index", "edges", "edge_idx"}
+    if graphs := [
+        leaf.name
+        for leaf in bench.live.leaves
+        if tuple(leaf.value.shape) == pairs or leaf.name.rpartition(".")[2] in edges
+    ]:
         raise NotApplicable(f"its rows are the nodes of one graph, {graphs[0]}")
     if not rows:
         raise NotApplicable("no output has one entry for each sample")

@@ -20,6 +20,7 @@ ANGLES = re.compile(r"cos|sin(?!g|k)|freqs_c|_cis")  # of tables that are kept
 HEADS = {"H", "Hkv"}
 SHORTEST = 4  # positions of a table
 TURNS = {"cos", "sin", "polar"}
+MULTIPLIES = {"einsum", "matmul", "bmm", "mm"}  # learned, where one operand is a parameter
 LEARNED = {"linear", "embedding", "conv1d", "conv2d", "layer_norm", "rms_norm"}
 PRODUCTS = {"mul", "rmul", "mul_", "imul"}
 EXACT = {"bfloat16": 256, "float16": 2048}  # up to where a dtype holds every whole number
@@ -99,10 +100,14 @@ def _seen_otherwise(ops: Sequence[Op], row: int) -> int:
 
 def _since_layer(rows: Rows, start: int) -> set[int]:
     """The row and those that it descends from, up to the last learned layer."""
-    todo, seen = [start], set[int]()
+    todo, seen, ops = [start], set[int](), rows.raw.ops
+    weighted = {r for held in rows.raw.flow.held if held.kind == "parameter" for r in held.rows}
     while todo:
         row = todo.pop()
-        if row >= 0 and row not in seen and rows.raw.ops[row].op not in LEARNED:
+        learned = row >= 0 and (
+            ops[row].op in LEARNED or (ops[row].op in MULTIPLIES and row in weighted)
+        )
+        if row >= 0 and row not in seen and not learned:
             seen.add(row)
             todo += rows.raw.ops[row].parents
     return seen

@@ -52,7 +52,9 @@ def _grown(rows: Rows, op: Op) -> tuple[int, int] | None:
         return None
     names = {n.rstrip("'") for n in rows.named(data[0])}
     for axis, (before, after) in enumerate(zip(rows.shape(data[0]), op.shape, strict=True)):
-        if before == 1 and after > 1 and rows.axes[op.index][axis].rstrip("'") in names:
+        name = rows.axes[op.index][axis].rstrip("'")
+        same = name in names or (name == str(after) and after in rows.shape(data[0]))
+        if before == 1 and after > 1 and same:
             return data[0], axis
     return None
 

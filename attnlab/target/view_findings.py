@@ -1,0 +1,114 @@
+"""Views whose text deals the axes of a tensor out in another order than that of memory."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from itertools import pairwise
+
+from attnlab.target.source_walk import Told, called, scopes
+
+VIEWS = {"view", "reshape"}
+MOVES = re.compile(r"transpose|permute|swapaxes|movedim|einsum|rearrange|\.T\b|\.mT\b|contiguous")
+SKEWS = re.compile(r"pad|skew|shift", re.IGNORECASE)
+POOLS = re.compile(r"pool|mean|sum|max|flatten|unfold|squeeze|\[|stack|cat\(|gather|roll")
+
+
+def turned_views(tree: ast.Module) -> Iterator[Told]:
+    """`b, c, h, w = f.shape` and then `f.view(b, w, c * h)`: a view moves no axis."""
+    for scope, nodes in scopes(tree):
+        if SKEWS.search(getattr(scope, "name", "")):
+            continue
+        shapes: dict[str, list[str]] = {}  # the names of the axes, by variable
+        made: dict[str, str] = {}  # the variable that one has the leading axes of
+        for node in nodes:
+            for call in _views_in(node):
+                if SKEWS.search(ast.unparse(call.func)):
+                    continue  # one row more or less makes it a skew, and is meant
+                axes = _axes_of(call.func.value, shapes, made)  # type: ignore[attr-defined]
+                if axes and (moved := _moved(axes, call)):
+                    first, later = moved
+                    yield Told(
+                        call.lineno,
+                        "reshape-moves-axes",
+                        f"{ast.unparse(call)[:70]} puts {first} before {later}, and in memory "
+                        f"({', '.join(axes)}) {later} comes first: {called(call)} moves no axis, "
+                        "it deals the numbers out anew. Permute or transpose first",
+                    )
+            if isinstance(node, ast.Assign):
+                _note(node, shapes, made)
+
+
+def _note(node: ast.Assign, shapes: dict[str, list[str]], made: dict[str, str]) -> None:
+    """What an assignment says of axes."""
+    target, value = node.targets[0], node.value
+    unpacked = re.fullmatch(r"(\w+)\.(shape|size\(\))", ast.unparse(value))
+    if unpacked and isinstance(target, ast.Tuple):
+        names = [ast.unparse(e) for e in target.elts]
+        if all(name.isidentifier() for name in names) and len(set(names) - {"_"}) > 1:
+            shapes[unpacked[1]] = names
+        return
+    names = [n.id for n in ast.walk(target) if isinstance(n, ast.Name)]
+    for name in names:
+        shapes.pop(name, None)
+        made.pop(name, None)
+    kept = _keeps_axes(value, shapes)
+    if kept:
+        made |= dict.fromkeys(names, kept)
+
+
+def _keeps_axes(value: ast.expr, shapes: dict[str, list[str]]) -> str:
+    """The variable whose axes but the last a value still has: that of a layer, or of chunks of
+    one."""
+    text = ast.unparse(value)
+    if MOVES.search(text) or POOLS.search(text) or "view(" in text or "reshape(" in text:
+        return ""
+    layer = re.match(
+        r"self\.\w*(proj|linear|qkv|query|key|value|to_\w+|[wW]?_?[qkvQKV]|fc)\w*\((\w+)\)", text
+    )
+    return layer[2] if layer and layer[2] in shapes else ""
+
+
+def _views_in(node: ast.AST) -> Iterator[ast.Call]:
+    simple = isinstance(node, ast.Assign | ast.Return | ast.Expr | ast.AugAssign)
+    for inner in ast.walk(node) if simple else ():
+        asked = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
+        if asked and called(inner) in VIEWS:
+            yield inner  # type: ignore[misc]
+
+
+def _axes_of(
+    owner: ast.expr, shapes: dict[str, list[str]], made: dict[str, str]
+) -> list[str] | None:
+    """The names of the axes of what is viewed, in the order of memory."""
+    if isinstance(owner, ast.Name):
+        return shapes.get(owner.id) or shapes.get(made.get(owner.id, ""))
+    return shapes.get(_keeps_axes(owner, shapes))
+
+
+def _moved(axes: list[str], call: ast.Call) -> tuple[str, str] | None:
+    """Two axes that a view names in the other order."""
+    asked = [ast.unparse(a) for a in call.args]
+    if len(asked) == 1 and isinstance(call.args[0], ast.Tuple | ast.List):
+        asked = [ast.unparse(a) for a in call.args[0].elts]
+    last = axes[-1]
+    parts = {ast.unparse(n.right) for a in asked for n in _quotients(a, last)}
+    places: list[tuple[int, str]] = []
+    for text in asked:
+        for word in re.findall(r"[\w.]+", text):
+            if word in parts and word == text:
+                places.append((len(axes) - 1, word))
+            elif word in axes and "//" not in text:
+                places.append((axes.index(word), word))
+    for (place, name), (following, other) in pairwise(places):
+        if following < place:
+            return name, other
+    return None
+
+
+def _quotients(text: str, last: str) -> Iterator[ast.BinOp]:
+    for node in ast.walk(ast.parse(text, mode="eval")) if "//" in text else ():
+        whole = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
+        if whole and ast.unparse(node.left) == last:  # type: ignore[attr-defined]
+            yield node  # type: ignore[misc]
