@@ -22,7 +22,11 @@ EFFECTS_OF = {"labels-not-shifted": {"labels-overwritten"}, "causality": UNMASKE
 EFFECTS_OF |= dict.fromkeys(("mask-effect", "padding-invariance"), UNMASKED)
 # Samples mix where an operation of the trace is told to run over the batch.
 MIXING = {"batch-contraction", "attention-axis", "position-on-batch", "softmax-axis"}
-EFFECTS_OF |= {"batch-independence": MIXING, "edge-shapes": {*MIXING, "batch-independence"}}
+EFFECTS_OF |= {
+    "output-constant": {"softmax-axis"},
+    "batch-independence": MIXING,
+    "edge-shapes": {*MIXING, "batch-independence"},
+}
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))

@@ -244,7 +244,8 @@ def _other_axes(state: _State) -> Iterator[Contract]:
         if entry.role == "mask" and entry.argument not in state.job.unknown:
             continue
         for place, axis in reversed([*enumerate(entry.axes)]):
-            if state.size(axis) in numbers and axis not in ("B", *LENGTHS):
+            fixed = ("B", *LENGTHS) if len(entry.axes) < 4 else ("B",)
+            if state.size(axis) in numbers and axis not in fixed:
                 others = (n for n in numbers if n != state.size(axis))
                 yield from (state.with_axis(entry, place, n) for n in others)
         if state.raised != IDLE and entry.dtype == "float":
@@ -266,10 +267,13 @@ def _pictures(rank: int, named: Iterable[int]) -> Iterator[tuple[str, ...]]:
 
 def _other_lengths(state: _State) -> Iterator[Contract]:
     """Another number of positions: one that the message names, or a square."""
-    sizes, numbers = state.contract.sizes, state.numbers
+    sizes, numbers, guessed = state.contract.sizes, state.numbers, state.job.guessed
     for symbol in (s for s in LENGTHS if s in sizes and s not in state.job.stated):
         meets = [n for n in numbers if n > 1] if sizes[symbol] in numbers else []
         lengths = dict.fromkeys((*meets, *USUAL_LENGTHS))
+        for entry in (i for i in state.contract.inputs if len(i.axes) > 3 and i.name in guessed):
+            places = [place for place, axis in enumerate(entry.axes) if axis == symbol]
+            yield from (state.with_axis(entry, p, n) for p in places for n in meets)
         yield from (state.with_size(symbol, n) for n in lengths)
 
 

@@ -18,6 +18,7 @@ from attnlab.target.resolve import own_job
 from attnlab.target.source import read_source
 
 STAGES: tuple[Stage, ...] = ("trace", "check")  # of a demo
+PARTS = {"q", "k", "v", "query", "key", "value", "queries", "keys", "values"}
 Run = Callable[[Job], Report]
 
 
@@ -45,6 +46,9 @@ def guessed_job(
         unknown = tuple(i.argument for i in job.contract.inputs if i.dtype == "float")
     if job.contract is None or answer or typed.case or job.contract.containers:
         return job
+    if not unknown:  # `values` alone is no part of an attention
+        names = {i.argument for i in job.contract.inputs}
+        unknown = tuple(names & PARTS) if len(names & PARTS) == 1 else ()
     said = {text.partition(":")[0].partition("=")[0].strip() for text in typed.inputs}
     guessed = tuple(i.argument for i in job.contract.inputs if i.argument not in said)
     stated = tuple(word.partition("=")[0].strip() for word in typed.sizes.split(",") if word)
@@ -87,7 +91,20 @@ def first_fit(
         raise Refused(f"{typed.target}: no inputs were found with which it runs", "give --input")
     found = ", ".join(f'"{text}"' for text in fed.inputs[len(typed.inputs) :])
     note(f"inputs found by trying: {found}; --input changes them")
-    return fed, replace(own_job(fed, limits=job.limits, options=job.options), stages=job.stages)
+    return fed, _fitted_job(fed, typed, job)
+
+
+def _fitted_job(fed: TraceCommand, typed: TraceCommand, job: Job) -> Job:
+    """The job of a command with fitted inputs: a length that had to be found is no length that may
+    vary."""
+    made = own_job(fed, limits=job.limits, options=job.options)
+    made = replace(made, stages=job.stages)
+    found = {word.partition("=")[0].strip() for word in fed.sizes.split(",")}
+    found -= {word.partition("=")[0].strip() for word in typed.sizes.split(",")}
+    if made.contract is None:
+        return made
+    vary = tuple(symbol for symbol in made.contract.vary if symbol not in found)
+    return replace(made, contract=replace(made.contract, vary=vary))
 
 
 def _demo_of(typed: TraceCommand) -> TraceCommand | None:
@@ -111,7 +128,6 @@ def second_fit(
     if fed is None:
         return None
     try:
-        made = own_job(fed, limits=job.limits, options=job.options)
+        return fed, _fitted_job(fed, typed, job)
     except Refused:
         return None
-    return fed, replace(made, stages=job.stages)

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from attnlab.target.source_walk import Told, called, line_of, scopes
 
 WHOLE = re.compile(r"ids?$|tokens?|mask|idx|index|label|position|len")  # names of integers
+SMALL = 0.2  # as a standard deviation of weights is, and a mean is not
 VIEWS = {"view", "reshape"}
 PADDED = re.compile(r"pad\(\w+, \(0, 1\)")  # one column more, at the right
 
@@ -178,3 +179,19 @@ def cut_rollouts(tree: ast.Module) -> Iterator[Told]:
                         "the next one is made of it: the loss of later ones teaches nothing of "
                         "how they came about. Feed it back as it is",
                     )
+
+
+def spreads_as_means(tree: ast.Module) -> Iterator[Told]:
+    """`normal_(weight, 0.02)`: the number is the mean, and the standard deviation stays 1."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or called(node) != "normal_" or node.keywords:
+            continue
+        mean = next((a.value for a in node.args[1:2] if isinstance(a, ast.Constant)), None)
+        filled = not isinstance(node.args[0] if node.args else None, ast.Constant)
+        if len(node.args) == 2 and filled and isinstance(mean, float) and 0 < mean < SMALL:
+            yield Told(
+                node.lineno,
+                "initialization",
+                f"{ast.unparse(node)} draws with the mean {mean} and the standard deviation 1: the "
+                f"first number is the mean. Say std={mean}",
+            )

@@ -230,3 +230,76 @@ def _argument_of(node: ast.AST, name: str) -> str:
             if name in names and names.index(name) < len(rest):
                 return ast.unparse(rest[names.index(name)])
     return name
+
+
+DEVIATION = re.compile(r"(?:torch\.exp\((?P<f>[\w.]+)\)|(?P<m>[\w.]+)\.exp\(\))$")
+
+
+def turned_deviations(tree: ast.Module) -> Iterator[Told]:
+    """`std = exp(logvar)`: that is the variance."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+            continue
+        name, found = ast.unparse(node.targets[0]), DEVIATION.fullmatch(ast.unparse(node.value))
+        of = (found["f"] or found["m"]) if found else ""
+        if re.fullmatch(r"(self\.)?(std|sigma|sd|stddev|scale)", name) and re.search(
+            r"log_?var(iance)?$", of
+        ):
+            yield Told(
+                node.lineno,
+                "variance-as-deviation",
+                f"{ast.unparse(node)} is the variance, and {name} is the standard deviation: noise "
+                f"is drawn too wide or too narrow. It is exp(0.5 * {of})",
+            )
+
+
+def blurred_labels(tree: ast.Module) -> Iterator[Told]:
+    """Classes that are resized by a mean of neighbours."""
+    for node in ast.walk(tree):
+        if called(node) not in ("interpolate", "resize", "Resize") or not isinstance(
+            node, ast.Call
+        ):
+            continue
+        given = ast.unparse(node.args[0]) if node.args else ""
+        blurs = re.search(
+            r"(bilinear|bicubic|trilinear|'area'|'linear')", ast.unparse(node), re.IGNORECASE
+        )
+        if blurs and re.match(r"(self\.)?\w*(label|mask|target|seg|annot|classes)", given):
+            yield Told(
+                node.lineno,
+                "labels-blurred",
+                f"{given} is resized with {blurs[1]}: between class 0 and class 3 that makes "
+                "classes 1 and 2, which nobody drew. Classes are resized with mode='nearest'",
+            )
+
+
+def last_steps_of_two_ways(tree: ast.Module) -> Iterator[Told]:
+    """`out[:, -1]` of a bidirectional layer: there the way back has read one step."""
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        layers = {
+            ast.unparse(n.targets[0]): n.lineno
+            for n in ast.walk(kind)
+            if isinstance(n, ast.Assign)
+            and called(n.value) in ("GRU", "LSTM", "RNN")
+            and "bidirectional=True" in ast.unparse(n.value)
+            and "batch_first=True" in ast.unparse(n.value)
+        }
+        made = {
+            ast.unparse(n.targets[0].elts[0])
+            for n in ast.walk(kind)
+            if isinstance(n, ast.Assign)
+            and isinstance(n.targets[0], ast.Tuple)
+            and isinstance(n.value, ast.Call)
+            and ast.unparse(n.value.func) in layers
+        }
+        for node in ast.walk(kind):
+            text = ast.unparse(node) if isinstance(node, ast.Subscript) else ""
+            name = text.partition("[")[0]
+            if name in made and re.fullmatch(r"\w+\[:, -1(, :)?\]", text):
+                yield Told(
+                    line_of(node),
+                    "last-step-of-two-ways",
+                    f"{text} is the last step of both ways: the way back has read one token there, "
+                    "and padding, where there is some. Take the final states, "
+                    "cat([h_n[-2], h_n[-1]], -1), or a mean over what is no padding",
+                )

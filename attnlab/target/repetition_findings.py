@@ -66,7 +66,9 @@ def overwritten_experts(tree: ast.Module) -> Iterator[Told]:
         several = [c for c in calls if isinstance(c, ast.Call) and _k(c) != "1"]
         text = ast.unparse(scope) if several else ""
         made = set(
-            re.findall(r"(\w+) = torch\.(?:zeros_like\(|empty_like\(|zeros\(\w+\.shape)", text)
+            re.findall(
+                r"(\w+) = (?:torch|\w+)\.(?:zeros_like\(|empty_like\(|zeros\(|new_zeros\()", text
+            )
         )
         for loop in (n for n in nodes if isinstance(n, ast.For) and several):
             for node in ast.walk(loop):

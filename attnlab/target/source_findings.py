@@ -29,15 +29,19 @@ from attnlab.target.formula_findings import (
     cut_rollouts,
     narrow_positions,
     rolls_that_go_on,
+    spreads_as_means,
     turned_skews,
     whole_quotients,
     zero_products,
 )
 from attnlab.target.loss_findings import (
+    blurred_labels,
     frozen_statistics,
+    last_steps_of_two_ways,
     masked_labels,
     probability_arguments,
     turned_averages,
+    turned_deviations,
     uneven_elbos,
 )
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
@@ -57,7 +61,6 @@ from attnlab.target.view_findings import turned_views
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
 HELD_OUT = re.compile(r"val|test|held|dev", re.IGNORECASE)
-SMALL = 0.2  # as a standard deviation of weights is, and a mean is not
 
 
 def source_findings(text: str, file: str) -> Iterator[Finding]:
@@ -82,6 +85,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         turned_views,
         uneven_elbos,
         turned_averages,
+        turned_deviations,
+        blurred_labels,
+        last_steps_of_two_ways,
         ends_of_left_padding,
         rows_before_left_padding,
         _scalers,
@@ -90,7 +96,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         causal_without_cache,
         triangles_without_cache,
         lost_ties,
-        _spreads,
+        spreads_as_means,
         ids_of_zero,
         ignored_ends,
         pooled_tokens,
@@ -330,19 +336,3 @@ def position_norms(tree: ast.Module) -> Iterator[Told]:
                     "runs over the last axis, dim=-1",
                 )
                 break
-
-
-def _spreads(tree: ast.Module) -> Iterator[Told]:
-    """`normal_(weight, 0.02)`: the number is the mean, and the standard deviation stays 1."""
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call) or called(node) != "normal_" or node.keywords:
-            continue
-        mean = next((a.value for a in node.args[1:2] if isinstance(a, ast.Constant)), None)
-        filled = not isinstance(node.args[0] if node.args else None, ast.Constant)
-        if len(node.args) == 2 and filled and isinstance(mean, float) and 0 < mean < SMALL:
-            yield Told(
-                node.lineno,
-                "initialization",
-                f"{ast.unparse(node)} draws with the mean {mean} and the standard deviation 1: the "
-                f"first number is the mean. Say std={mean}",
-            )

@@ -93,7 +93,8 @@ def _add_source_findings(report: Report, job: Job) -> Report:
         findings = tuple(_where_made(f, job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
     if report.training is not None:
-        kept = (_where_switched(f, job) for f in report.training.findings)
+        found = (_where_criterion(f, job) for f in report.training.findings)
+        kept = (_where_switched(f, job) for f in found)
         return replace(report, training=replace(report.training, findings=(*kept, *fresh)))
     if fresh and report.trace is not None:
         known = {(f.rule, f.line) for f in report.trace.findings}
@@ -120,6 +121,19 @@ def _where_made(finding: Finding, job: Job) -> Finding:
     names = set(re.findall(r"[*/]=? *self\.(\w+)", lines[finding.line - 1]))
     found = [i for i, line in enumerate(lines, 1) for n in names if f"self.{n} = " in line]
     return replace(finding, line=found[0]) if len(found) == 1 else finding
+
+
+def _where_criterion(finding: Finding, job: Job) -> Finding:
+    """That padding counts, at the one line that makes the loss: there it is told what to ignore."""
+    if finding.rule != "padding-counted" or finding.file != job.candidate.file:
+        return finding
+    lines = job.candidate.text.splitlines()
+    made = [i for i, line in enumerate(lines, 1) if re.search(r"(CrossEntropy|NLL)Loss\(", line)]
+    called = re.search(r"cross_entropy\(|nll_loss\(", lines[finding.line - 1])
+    if len(made) != 1 or called or made[0] == finding.line:
+        return finding
+    says = f"{finding.message} (it is computed at line {finding.line}, and made here)"
+    return replace(finding, line=made[0], message=says)
 
 
 def _where_switched(finding: Finding, job: Job) -> Finding:

@@ -61,6 +61,10 @@ LENGTHS = re.compile(r"[TSL]|(seq|src|tgt|time)?_?(len|length|steps)|seq|time", 
 HEIGHT = re.compile(r"h|height|rows", re.IGNORECASE)
 CHANNEL = re.compile(r"[cd]|dim|ch|channels", re.IGNORECASE)
 BATCH = re.compile(r"B|bsz?|n?_?batch(_size)?")  # by itself: `n = ids.size(1)` is a length
+# How a docstring says that time is the first axis.
+SAID_FIRST = re.compile(
+    r"\((T|S|L|time|steps|seq\w*|len\w*), ?(B|N|bsz?|batch\w*)\b", re.IGNORECASE
+)
 ENTRIES = re.compile(r"[BN]|bsz?|n?_?batch(_size)?", re.IGNORECASE)
 
 
@@ -255,8 +259,14 @@ class ClassUsage:
         ):
             return True
         forward = self.methods[name].get("forward")
+        text = ast.unparse(self.nodes[name])
         for argument in _parameters(forward)[:1]:
-            if _second_axis_is_batch(forward, argument):
+            if _second_axis_is_batch(forward, argument) or SAID_FIRST.search(
+                (ast.get_docstring(forward) if forward else "") or ""
+            ):
+                return True
+            rows = rf"\[: ?{argument}\.(size\(0\)|shape\[0\])\]"  # of a table (length, 1, D)
+            if re.search(rows, text) and re.search(r"unsqueeze\(1\)|\w+, 1, \w+\)", text):
                 return True
             for names in _unpacked(forward, argument):
                 if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):

@@ -18,8 +18,8 @@ POOLS = re.compile(r"pool|mean|sum|max|flatten|unfold|squeeze|\[|stack|cat\(|gat
 def turned_views(tree: ast.Module) -> Iterator[Told]:
     """`b, c, h, w = f.shape` and then `f.view(b, w, c * h)`: a view moves no axis."""
     for scope, nodes in scopes(tree):
-        if SKEWS.search(getattr(scope, "name", "")):
-            continue
+        if SKEWS.search(getattr(scope, "name", "")) or "batch_first" in ast.unparse(scope):
+            continue  # a skew is meant; and of two layouts only one is that of the names
         shapes: dict[str, list[str]] = {}  # the names of the axes, by variable
         made: dict[str, str] = {}  # the variable that one has the leading axes of
         for node in nodes:

@@ -111,6 +111,8 @@ def _held(recorder: Recorder, rows: list[tuple[int, Row]]) -> tuple[tuple[HeldTe
     taken: dict[str, list[int]] = defaultdict(list)
     whole = True
     for (index, row), entry in zip(rows, recorder.log, strict=True):
+        if "pack_padded" in row.op:  # its tensors stand in an object of their own
+            whole = False
         for source, (_, storage, shape) in zip(row.sources, entry[4], strict=True):
             if isinstance(source, int):
                 continue

@@ -124,3 +124,42 @@ def test_terms_of_a_loss_are_reduced_alike(reduction, weight, expected):
 def test_the_decay_weighs_the_average(line, wrong):
     """With tau it is the other way round, and right."""
     assert [rule for rule, _ in rules(line)] == ["average-too-fast"] * wrong
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("std = torch.exp(logvar)", ["variance-as-deviation"]),
+        ("std = torch.exp(0.5 * logvar)", []),
+        ("std = log_std.exp()", []),
+        ("label = F.interpolate(label[None], size=9, mode='bilinear')", ["labels-blurred"]),
+        ("label = F.interpolate(label[None], size=9, mode='nearest')", []),
+        ("image = F.interpolate(image[None], size=9, mode='bilinear')", []),
+    ],
+)
+def test_variances_and_classes_are_what_they_are(line, expected):
+    """exp(logvar) is no deviation, and a mean of classes is no class."""
+    assert [rule for rule, _ in rules(line)] == expected
+
+
+TWO_WAYS = """
+class Net(nn.Module):
+    def __init__(self):
+        self.rnn = nn.GRU(8, 8, batch_first=True, bidirectional={both})
+    def forward(self, x):
+        out, h_n = self.rnn(x)
+        return {read}
+"""
+
+
+@pytest.mark.parametrize(
+    ("both", "read", "lines"),
+    [
+        ("True", "out[:, -1]", [7]),
+        ("False", "out[:, -1]", []),
+        ("True", "torch.cat([h_n[-2], h_n[-1]], -1)", []),
+    ],
+)
+def test_the_way_back_ends_at_the_first_step(both, read, lines):
+    """At the last step it has read one token."""
+    assert [line for _, line in rules(TWO_WAYS.format(both=both, read=read))] == lines

@@ -87,7 +87,8 @@ def idle_optimizers(log: TrainingLog) -> Iterator[Finding]:
     if len(by_optimizer) < 2:
         return
     for steps in by_optimizer.values():
-        if len(steps) >= 3 and not any(step.gradient for step in steps):
+        closed = all("closure" in step.events for step in steps)  # which makes its own gradients
+        if len(steps) >= 3 and not closed and not any(step.gradient for step in steps):
             first = steps[0]
             line = line_of(log.source, r"\.detach\(\)|\.data\b|no_grad", first.line, 15)
             yield found(
