@@ -248,7 +248,8 @@ def _other_axes(state: _State) -> Iterator[Contract]:
             if state.size(axis) in numbers and axis not in fixed:
                 others = (n for n in numbers if n != state.size(axis))
                 yield from (state.with_axis(entry, place, n) for n in others)
-        if state.raised != IDLE and entry.dtype == "float":
+    for entry in (i for i in state.contract.inputs if i.argument in state.job.guessed):
+        if state.raised != IDLE and entry.dtype == "float":  # a convolution takes any size
             pictures = _pictures(len(entry.axes), numbers_in(state.job.candidate.text))
             yield from (state.with_input(replace(entry, axes=axes)) for axes in pictures)
 

@@ -62,6 +62,23 @@ def _slides(kind: ast.ClassDef) -> bool:
     return False
 
 
+def _meet(loop: ast.For) -> bool:
+    """Whether what two loaders give meets in one call, one of the two by the name of labels."""
+    targets = getattr(loop.target, "elts", [])
+    names = [t.elts[0] if isinstance(t, ast.Tuple) and len(t.elts) == 1 else t for t in targets]
+    words = [n.id for n in names if isinstance(n, ast.Name)]
+    if len(words) != len(targets) or not any(LABELS.search(word) for word in words):
+        return False
+    calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call))
+    return any(
+        set(words) <= {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+        for call in calls
+    )
+
+
+LABELS = re.compile(r"label|target|^ys?(_|$)|_ys?$|answer|cls", re.IGNORECASE)
+
+
 def separate_shuffles(tree: ast.Module) -> Iterator[Told]:
     """`zip(questions, answers)` of two loaders that shuffle, whose rows are taken for pairs."""
     for _, nodes in scopes(tree):
@@ -75,7 +92,8 @@ def separate_shuffles(tree: ast.Module) -> Iterator[Told]:
         for node in (n for n in nodes if isinstance(n, ast.For) and called(n.iter) == "zip"):
             zipped = [ast.unparse(a) for a in getattr(node.iter, "args", ())]
             apart = [name for name in zipped if name in loaders]
-            if len(apart) > 1 and any(called(n) == "arange" for n in ast.walk(tree)):
+            paired = _meet(node) or any(called(n) == "arange" for n in ast.walk(tree))
+            if len(apart) > 1 and paired:
                 yield Told(
                     loaders[apart[0]],
                     "orders-differ",

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from attnlab.target.source_walk import Told, called, line_of, scopes
 
 WHOLE = re.compile(r"ids?$|tokens?|mask|idx|index|label|position|len")  # names of integers
+CHANNELS_FIRST = re.compile(r"\[(None, )?:, None, None\]|\.view\((1, )?-1, 1, 1\)")
 SMALL = 0.2  # as a standard deviation of weights is, and a mean is not
 VIEWS = {"view", "reshape"}
 PADDED = re.compile(r"pad\(\w+, \(0, 1\)")  # one column more, at the right
@@ -91,20 +92,29 @@ def rolls_that_go_on(tree: ast.Module) -> Iterator[Told]:
         for node in nodes:
             if not isinstance(node, ast.Assign) or called(node.value) != "roll":
                 continue
-            text, name = ast.unparse(node.value), ast.unparse(node.targets[0])
-            owner, _, shift = text.removeprefix("torch.roll(").partition(",")
-            if not text.startswith("torch.roll("):
-                owner, _, shift = text.partition(".roll(")
+            name = ast.unparse(node.targets[0])
+            owner, shift = _rolled(node.value)
             first = rolled.setdefault((name, shift), node.lineno)
             between = (n for n in nodes if first < line_of(n) < node.lineno)
             if first < node.lineno and owner == name and any(map(_calls_a_part, between)):
                 yield Told(
                     node.lineno,
                     "rolled-on",
-                    f"{name} is rolled here as at line {first}, by ({shift.strip()}: that shifts "
+                    f"{name} is rolled here as at line {first}, by {shift}: that shifts "
                     "it once more, and what it is added to stands elsewhere. Roll it back by the "
                     "opposite shift",
                 )
+
+
+def _rolled(call: ast.expr) -> tuple[str, str]:
+    """What is rolled, and by how much."""
+    assert isinstance(call, ast.Call)
+    owner = getattr(call.func, "value", None)
+    given = [ast.unparse(a) for a in call.args]
+    if owner is not None and ast.unparse(owner) != "torch":
+        given = [ast.unparse(owner), *given]
+    named = {k.arg: ast.unparse(k.value) for k in call.keywords}
+    return (given or [""])[0], (given[1:2] or [named.get("shifts", "")])[0]
 
 
 def _calls_a_part(node: ast.AST) -> bool:
@@ -195,3 +205,51 @@ def spreads_as_means(tree: ast.Module) -> Iterator[Told]:
                 f"{ast.unparse(node)} draws with the mean {mean} and the standard deviation 1: the "
                 f"first number is the mean. Say std={mean}",
             )
+
+
+def channel_norms(tree: ast.Module) -> Iterator[Told]:
+    """A norm whose weights belong to axis 1, the channels of a map, and whose mean runs along the
+    last one, its width."""
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        text = ast.unparse(kind)
+        if not re.search(r"norm", kind.name, re.IGNORECASE) or not CHANNELS_FIRST.search(text):
+            continue
+        for node in ast.walk(kind):
+            if called(node) not in ("mean", "var", "std") or not isinstance(node, ast.Call):
+                continue
+            axes = [k.value for k in node.keywords if k.arg == "dim"] + node.args
+            if axes and ast.unparse(axes[0]) in ("-1", "3") and "permute" not in text:
+                yield Told(
+                    node.lineno,
+                    "norm-axis-of-map",
+                    f"{kind.name} takes {ast.unparse(node)} along the width of a map, and its "
+                    "weights belong to the channels, axis 1: a norm of (B, C, H, W) over its "
+                    "channels takes dim=1",
+                )
+                break
+
+
+def norms_in_the_stream(tree: ast.Module) -> Iterator[Told]:
+    """`x = norm1(x); x = x + f(x); x = norm2(x); x = x + g(x)`: what is added to is the norm."""
+    for scope, nodes in scopes(tree):
+        steps: dict[str, str] = {}  # by variable: N for a norm, A for what is added
+        first: dict[str, ast.Assign] = {}
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or not isinstance(node.targets[0], ast.Name):
+                continue
+            name, text = node.targets[0].id, ast.unparse(node.value)
+            if re.fullmatch(rf"self\.\w*(ln|norm)\w*\({name}\)", text, re.IGNORECASE):
+                first.setdefault(name, node)
+                steps[name] = steps.get(name, "") + "N"
+            elif re.match(rf"{name} \+ [\w.]+\(.*\b{name}\b", text):
+                steps[name] = steps.get(name, "") + "A"
+        for name, order in steps.items():
+            if re.fullmatch(r"(NA){2,}", order):
+                yield Told(
+                    first[name].lineno,
+                    "norm-in-the-stream",
+                    f"{name} itself becomes its norm before each sublayer, and what a sublayer "
+                    "gives is added to that: the stream that should run through all layers is cut "
+                    f"at each norm. Pre-norm is {name} = {name} + f(norm({name}))",
+                )
+        del scope

@@ -107,27 +107,32 @@ def _copied(value: ast.expr) -> str:
 
 def frozen_statistics(tree: ast.Module) -> Iterator[Told]:
     """A frozen part with batch statistics that train() sets in motion again."""
-    classes = {n.name: n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)}
     normed = {
-        name
-        for name, node in classes.items()
-        if any(called(n) in NORMS and _tracks(n) for n in ast.walk(node))
+        n.name
+        for n in ast.walk(tree)
+        if isinstance(n, ast.ClassDef)
+        and any(called(m) in NORMS and _tracks(m) for m in ast.walk(n))
     }
     text = ast.unparse(tree)
-    frozen = _frozen_parts(tree)
-    for name, line in frozen.items():
+    trained = re.search(r"\.train\(\)", text) and not re.search(STILL, text)
+    for name, line in _frozen_parts(tree).items() if normed and trained else ():
         last = name.rpartition(".")[2]
-        held = any(re.search(rf"\b{last}\b(: \w+)? = {kind}\(", text) for kind in normed)
-        still = re.search(rf"\b{last}\.(eval|train)\(|def train\(self", text)
-        trained = re.search(r"\.train\(\)", text)
-        if held and trained and not still:
+        held = not last or any(
+            re.search(rf"\b{last}\b(: \w+)? = {kind}\(", text) for kind in normed
+        )
+        if held and not re.search(rf"\b{last}\.(eval|train)\(", text if last else ""):
+            shown = name or "what is frozen here"
             yield Told(
                 line,
                 "frozen-statistics",
-                f"{name} is frozen, but has BatchNorm layers, and train() of what holds it sets "
-                "them to train mode: their running averages go on moving with each batch. Call "
-                f"{name}.eval() after train()",
+                f"{shown} has BatchNorm layers, and train() of what holds it sets them to train "
+                "mode: their running averages go on moving with each batch, frozen or not. Call "
+                f"{f'{name}.eval()' if name else 'eval() of that part'} after train()",
             )
+
+
+# A part, or its norms, that are kept in eval mode by themselves.
+STILL = r"def train\(self|\.\w+\.eval\(\)|isinstance\(\w+, [^)]*Norm"
 
 
 def _tracks(call: ast.AST) -> bool:
@@ -143,12 +148,27 @@ def _frozen_parts(tree: ast.Module) -> dict[str, int]:
             body = ast.unparse(ast.Module(body=node.body, type_ignores=[]))
             if re.search(r"requires_grad = False|requires_grad_\(False\)", body):
                 found[ast.unparse(node.iter).removesuffix(".parameters()")] = node.lineno
+        if isinstance(node, ast.For) and called(node.iter) == "named_parameters":
+            found |= _frozen_by_name(node)
         if called(node) == "requires_grad_" and ast.unparse(node).endswith("requires_grad_(False)"):
             found[ast.unparse(node).removesuffix(".requires_grad_(False)")] = line_of(node)
-    return {name: line for name, line in found.items() if re.fullmatch(r"[\w.]+", name)}
+    return {name: line for name, line in found.items() if re.fullmatch(r"[\w.]*", name)}
 
 
-KL = re.compile(r"0\.5 \* .*(1 \+ \w*(log_?var|lv)|log_?var|logvar).*\.sum\(")
+def _frozen_by_name(loop: ast.For) -> dict[str, int]:
+    """`if name.startswith("trunk"): p.requires_grad = False`; "" for all but what is named."""
+    found: dict[str, int] = {}
+    for test in (n for n in ast.walk(loop) if isinstance(n, ast.If)):
+        body = ast.unparse(ast.Module(body=test.body, type_ignores=[]))
+        if re.search(r"requires_grad = False|requires_grad_\(False\)", body):
+            said = [n.value for n in ast.walk(test.test) if isinstance(n, ast.Constant)]
+            words = [str(word).strip(".").partition(".")[0] for word in said]
+            others = re.search(r"\bnot\b", ast.unparse(test.test))
+            found |= dict.fromkeys([""] if others else words, loop.lineno)
+    return found
+
+
+KL = re.compile(r"0\.5 \* (torch\.sum\(.*(log_?var|lv)|.*(log_?var|lv).*\.sum\()")
 MEANS = {"mse_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits", "l1_loss"}
 
 

@@ -26,8 +26,10 @@ from attnlab.target.cache_findings import (
 )
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.formula_findings import (
+    channel_norms,
     cut_rollouts,
     narrow_positions,
+    norms_in_the_stream,
     rolls_that_go_on,
     spreads_as_means,
     turned_skews,
@@ -105,6 +107,8 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         kept_fills,
         unread_masks,
         cut_rollouts,
+        channel_norms,
+        norms_in_the_stream,
         open_memories,
         repeated_layers,
         overwritten_experts,

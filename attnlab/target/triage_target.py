@@ -93,7 +93,8 @@ def _add_source_findings(report: Report, job: Job) -> Report:
         findings = tuple(_where_made(f, job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
     if report.training is not None:
-        found = (_where_criterion(f, job) for f in report.training.findings)
+        found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
+        found = (_where_cut(f, job) for f in found)
         kept = (_where_switched(f, job) for f in found)
         return replace(report, training=replace(report.training, findings=(*kept, *fresh)))
     if fresh and report.trace is not None:
@@ -134,6 +135,43 @@ def _where_criterion(finding: Finding, job: Job) -> Finding:
         return finding
     says = f"{finding.message} (it is computed at line {finding.line}, and made here)"
     return replace(finding, line=made[0], message=says)
+
+
+def _where_squashed(finding: Finding, job: Job) -> Finding:
+    """That probabilities go into a loss, at the one line of the file that makes them."""
+    if finding.rule != "probabilities-into-loss" or finding.file != job.candidate.file:
+        return finding
+    sigmoid = "sigmoid" in finding.message
+    made = r"(?<!log_)(?<!log)sigmoid\(" if sigmoid else r"(?<!log_)(?<!log)softmax\("
+    lines = enumerate(job.candidate.text.splitlines(), 1)
+    found = [i for i, line in lines if re.search(made, line.partition("#")[0], re.IGNORECASE)]
+    if len(found) != 1 or found[0] == finding.line:
+        return finding
+    says = f"{finding.message} (the loss is at line {finding.line}; they are made here)"
+    return replace(finding, line=found[0], message=says)
+
+
+def _where_cut(finding: Finding, job: Job) -> Finding:
+    """That parameters get no gradient, at the method without gradients that calls their part, or
+    at a checkpoint that cuts the graph where its inputs need none."""
+    if finding.rule != "no-gradient" or finding.file != job.candidate.file:
+        return finding
+    lines = job.candidate.text.splitlines()
+    parts = set(re.findall(r"\b([a-zA-Z_]\w*)\.\w", finding.message.partition(":")[0]))
+    marks = [i for i, line in enumerate(lines, 1) if re.match(r"\s*@(torch\.)?no_grad\(\)", line)]
+    for mark in marks:
+        body = "\n".join(lines[mark : mark + 6])
+        if any(f"self.{part}(" in body for part in parts) and "return" in body:
+            says = f"{finding.message} (this method, which training calls, records no gradients)"
+            return replace(finding, line=mark, message=says)
+    reentrant = [i for i, line in enumerate(lines, 1) if "use_reentrant=True" in line]
+    if reentrant and "requires_grad" in job.candidate.text:
+        says = (
+            f"{finding.message} (a reentrant checkpoint gives its blocks gradients only where an "
+            "input needs one: use_reentrant=False)"
+        )
+        return replace(finding, rule="gradient-cut", line=reentrant[0], message=says)
+    return finding
 
 
 def _where_switched(finding: Finding, job: Job) -> Finding:

@@ -674,8 +674,8 @@ def _place() -> tuple[str, int]:
 
 
 def _place_of_caller() -> tuple[str, int]:
-    """As `_place`, from one frame further in."""
-    return _shown(sys._getframe(3))
+    """As `_place`, for one who calls it by another name."""
+    return _shown(sys._getframe(2))
 
 
 def _shown(frame: FrameType) -> tuple[str, int]:

@@ -296,3 +296,31 @@ def test_a_name_that_only_begins_like_a_position_promises_no_order() -> None:
     model.forward = lambda x: model["post_norm"](x + model["q"](x.mean(1, keepdim=True)))
     report = live_properties(model, (torch.randn(2, 6, D),))
     assert "ordered" not in {promise.name for promise in report.promises}
+
+
+class Padded(nn.Module):
+    """An encoder and a decoder that hide the padding of their ids."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.pad = 0
+        self.src_emb, self.tgt_emb = nn.Embedding(V, D), nn.Embedding(V, D)
+        self.layer = nn.Transformer(D, 2, 1, 1, 24, 0.0, batch_first=True)
+
+    def forward(self, src: Tensor, tgt: Tensor) -> Tensor:
+        hidden = src == self.pad
+        causal = torch.ones(tgt.shape[1], tgt.shape[1]).triu(1).bool()
+        return self.layer(
+            *(self.src_emb(src), self.tgt_emb(tgt)),
+            tgt_mask=causal,
+            src_key_padding_mask=hidden,
+            tgt_key_padding_mask=tgt == self.pad,
+            memory_key_padding_mask=hidden,
+        )
+
+
+def test_a_source_is_not_cut_with_its_target() -> None:
+    """Only the target is padded, so only that is cut to its real length."""
+    ids = torch.randint(1, V, (2, 6))
+    assert outcomes(live_properties(Padded(), (ids, ids.flip(1))))["padding-invariance"] == "passed"

@@ -52,3 +52,14 @@ def test_windows_that_overlap_are_not_split_at_random(first, split, expected):
 def test_loaders_of_pairs_do_not_shuffle_one_by_one(shuffle, labels, expected):
     """Rows that are taken for pairs must be; two domains side by side need not."""
     assert rules(LOADERS.format(shuffle=shuffle, labels=labels)) == expected
+
+
+def test_images_and_labels_do_not_shuffle_one_by_one():
+    """What meets in one loss must be of one sample."""
+    text = """
+    images = DataLoader(x, shuffle=True)
+    labels = DataLoader(y, shuffle=True)
+    for image, label in zip(images, labels):
+        loss = criterion(net(image), label)
+    """
+    assert rules(text) == [("orders-differ", 2)]

@@ -100,3 +100,34 @@ def test_a_prediction_is_fed_back_as_it_is(cut, lines):
     loop = f"    for k in range(9):\n        s = f(s)\n        out.append(s)\n        {cut}\n"
     text = f"def roll(s):\n{loop}"
     assert [line for rule, line in rules(text) if rule == "gradient-cut"] == lines
+
+
+NORM = """
+class LayerNorm2d(nn.Module):
+    def forward(self, x):
+        mean = x.mean({axis}, keepdim=True)
+        return self.weight[:, None, None] * (x - mean)
+"""
+STREAM = """
+def forward(self, x):
+    {first}
+    {second}
+    {third}
+    {fourth}
+    return x
+"""
+
+
+@pytest.mark.parametrize(("axis", "expected"), [("-1", [("norm-axis-of-map", 4)]), ("1", [])])
+def test_a_norm_of_channels_runs_over_them(axis, expected):
+    """Its weights say which axis the channels are."""
+    assert rules(NORM.format(axis=axis)) == expected
+
+
+def test_the_stream_runs_past_its_norms():
+    """Norm, sum, norm, sum cuts it; post-norm, sum first, is another design."""
+    parts = ("x = self.ln_1(x)", "x = x + self.attn(x)", "x = self.ln_2(x)", "x = x + self.mlp(x)")
+    cut = STREAM.format(first=parts[0], second=parts[1], third=parts[2], fourth=parts[3])
+    post = STREAM.format(first=parts[1], second=parts[0], third=parts[3], fourth=parts[2])
+    assert rules(cut) == [("norm-in-the-stream", 3)]
+    assert rules(post) == []

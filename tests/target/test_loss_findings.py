@@ -163,3 +163,33 @@ class Net(nn.Module):
 def test_the_way_back_ends_at_the_first_step(both, read, lines):
     """At the last step it has read one token."""
     assert [line for _, line in rules(TWO_WAYS.format(both=both, read=read))] == lines
+
+
+BY_NAME = """
+class Trunk(nn.Sequential):
+    def __init__(self):
+        super().__init__(nn.Conv2d(1, 8, 3), nn.BatchNorm2d(8))
+
+class Net(nn.Module):
+    def __init__(self):
+        self.trunk = Trunk()
+
+for name, p in model.named_parameters():
+    if {test}:
+        p.requires_grad = False
+model.train()
+"""
+
+
+@pytest.mark.parametrize(
+    ("test", "lines"),
+    [
+        ('name.startswith("trunk")', [10]),
+        ('"head" not in name', [10]),
+        ('name.startswith("other")', []),
+    ],
+)
+def test_parts_are_also_frozen_by_their_names(test, lines):
+    """A loop over named parameters freezes what its test names, or all but that."""
+    found = rules(BY_NAME.format(test=test))
+    assert [line for rule, line in found if rule == "frozen-statistics"] == lines

@@ -120,7 +120,8 @@ class _Chain:
         layout = self.bench.layout
         leaf = next((le for le in self.bench.live.leaves if le.value is tensor), None)
         axis = layout.position_axis(leaf) if leaf in layout.targets and leaf else None
-        if axis is None and tensor.dim() and leaf not in layout.targets:
+        context = leaf in layout.sequences
+        if axis is None and tensor.dim() and leaf not in layout.targets and not context:
             long = [a for a, n in enumerate(tensor.shape) if n == layout.length]
             axis = long[-1] if len(long) == 1 else None
         return (tensor if axis is None else tensor.narrow(axis, start, end - start)).clone()

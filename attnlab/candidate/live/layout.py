@@ -7,7 +7,23 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import WIDENED, CannotTry, Changes, Leaf, LiveModel
 
-SOURCES = ("src", "source", "memory", "context", "enc", "cond", "image", "pixel")
+SOURCES = (
+    "src",
+    "source",
+    "memory",
+    "context",
+    "ctx",
+    "enc",
+    "cond",
+    "image",
+    "img",
+    "pixel",
+    "audio",
+    "video",
+    "feat",
+    "visual",
+    "xa",
+)
 PADS = ("pad_id", "pad_token_id", "pad_idx", "padding_idx", "pad")
 
 

@@ -76,7 +76,8 @@ def _call(
     live, layout = bench.live, bench.layout
     given = dict(changes)
     if cut is not None:
-        for leaf in live.leaves:
+        whole = [leaf for leaf in layout.sequences if leaf not in layout.targets]  # a context
+        for leaf in (leaf for leaf in live.leaves if leaf not in whole):
             value = given.get(leaf.key, leaf.value)
             for axis in range(1 if leaf in layout.data else 0, value.dim()):
                 feature = leaf.role == "floats" and axis != layout.position_axis(leaf)

@@ -10,6 +10,7 @@ import math
 from attnlab.records.trace import Finding
 from attnlab.tracer.findings.attention import (
     live_dropout,
+    lone_choices,
     multiplied_masks,
     second_softmaxes,
     undone_masks,
@@ -58,6 +59,7 @@ RULES = (
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
     *(scales, live_dropout, missing_residuals, skipped_sums, missing_activations, unpaired_draws),
     idle_terms,
+    lone_choices,
     batch_norms,
     narrow_positions,
     *(lone_positions, late_tokens, positions_by_head, turned_values, doubled_sums),

@@ -1,6 +1,7 @@
 """Findings about how scores become weights: masks that do not mask, scales, softmaxes, dropout."""
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 
 from attnlab.records.trace import Finding, Op
@@ -16,6 +17,8 @@ PRODUCTS = {"mul", "mul_", "imul", "rmul", "multiply"}
 BOUNDING = {"tanh", "tanh_", "clamp", "clamp_", "sigmoid", "relu", "relu_", "abs", "hardtanh"}
 TRIANGLES = {"tril", "triu", "ones", "ones_like", "zeros"}
 FULL = {"full", "full_like", "ones_like", "zeros_like", "ones", "zeros", "new_full", "new_zeros"}
+# What leaves scores on the way from a layer to their softmax as they lie.
+PLAIN = {*FILLS, "add", "sub", "mul", "div", "truediv", "tanh", "leaky_relu", "float", "to"}
 SUNK = -1e3  # a score that a mask has lowered
 
 
@@ -155,6 +158,38 @@ def _fills_alone(rows: Rows) -> Iterator[list[Op]]:
             above = ops[above.parents[0]]
         if above.op in FILLS:
             yield [above]
+
+
+def lone_choices(rows: Rows) -> Iterator[Finding]:
+    """A softmax over an axis that has one entry whenever its line runs: a decoder has one key in
+    its first step alone."""
+    numbers = dict(rows.raw.flow.numbers)
+    lines: dict[tuple[str, int | None], list[Op]] = defaultdict(list)
+    for op in rows.raw.ops:
+        if op.op in SOFTMAX and len(op.shape) > 1:
+            lines[op.file, op.line].append(op)
+    for ops in lines.values():
+        dims = {int(v) for op in ops for key, v in numbers.get(op.index, ()) if key in ("1", "dim")}
+        dim = next(iter(dims)) if len(dims) == 1 else None
+        first = ops[0]
+        if dim is None or not -len(first.shape) <= dim < len(first.shape):
+            continue
+        made = rows.raw.ops[first.parents[0]] if first.parents[:1] > (-1,) else None
+        linear = made is not None and any(op.op == "linear" for op in (made, *_near(rows, made)))
+        if linear and all(op.shape[dim] == 1 for op in ops):
+            yield finding_at(
+                first,
+                "softmax-axis",
+                f"softmax runs over axis {dim} of {show(rows.axes[first.index])}, which has one "
+                "entry: every weight is 1, whatever the scores are",
+            )
+
+
+def _near(rows: Rows, op: Op) -> Iterator[Op]:
+    """What an operation was made of, as far as fills and quotients go."""
+    while op.op in PLAIN and op.parents[:1] > (-1,):
+        op = rows.raw.ops[op.parents[0]]
+        yield op
 
 
 def _filled(rows: Rows, op: Op, numbers: Mapping[int, Sequence[tuple[str, float]]]) -> float | None:

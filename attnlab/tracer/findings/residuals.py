@@ -18,6 +18,7 @@ PASSED |= {"roll", "pad", "split", "chunk", "movedim", "einsum"}
 # What the other term of a sum may be: a residual that is moved, scaled or gated.
 TERMS = SUMS | {"dropout", "to", "clone", "contiguous", "type_as", "float", "mul", "mul_", "rmul"}
 TURNED = {"transpose", "permute", "mT", "swapaxes", "movedim"}
+GATES = {"gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
 NORMED = {"layer_norm", "rms_norm"}
 NEAR = 24  # steps
 
@@ -39,6 +40,8 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
     found = list(_sublayers(rows))
     streams = [s for s in found if _is_stream(rows, s)]
     added = [s for s in found if s.added]  # in PyTorch's own layer also of another shape
+    if any(op.op in GATES for op in rows.raw.ops):  # which take up what a sublayer gives, gated
+        return
     bare = [s for s in streams if not s.added]
     attentions = sum(s.kind == "attention" for s in streams)
     if not bare or not (added or (attentions > 1 and len(streams) > attentions)):

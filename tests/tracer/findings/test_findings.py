@@ -310,3 +310,12 @@ def test_nothing_is_found_in_nothing():
     """A module that computes nothing, and one that crashes at once."""
     assert seen(lambda x: x, randn(2)).findings == ()
     assert traced(module("return x @ x"), PLAIN).findings == ()
+
+
+def test_a_softmax_over_one_entry_chooses_nothing():
+    """Scores (B, S, 1) are to be weighed along S: along the last axis every weight is 1."""
+    layer = "self.score = nn.Linear(width, 1)"
+    told = traced(module("return (self.score(x).softmax(-1) * x).sum(1)", layer))
+    assert "softmax-axis" in rules(told)
+    right = traced(module("return (self.score(x).softmax(1) * x).sum(1)", layer))
+    assert "softmax-axis" not in rules(right)

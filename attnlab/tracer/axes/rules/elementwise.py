@@ -1,7 +1,6 @@
 """Operations that work entry by entry, on tensors lined up from the right."""
 
 from dataclasses import replace
-from math import prod
 
 from attnlab.tracer.axes.atoms import Axes, Axis, leaves
 from attnlab.tracer.axes.engine import Flow
@@ -191,15 +190,6 @@ def softmax(flow: Flow, call: Call) -> TracedTensor | None:
     if type(dim) is not int:
         dim = 1 if len(x.shape) not in (0, 1, 3) else 0  # what PyTorch takes where nothing is said
     axis: Axis = leaves(x.axes[dim])
-    if not axis and x.shape and x.shape[dim] == 1 and prod(x.shape) > 1:
-        flow.report(
-            call.row,
-            "softmax-axis",
-            lambda: (
-                f"softmax runs over axis {dim} of ({', '.join(flow.names.shape(x.axes))}), which "
-                "has one entry: every weight is 1, whatever the scores are"
-            ),
-        )
     arr = TracedTensor(call.shape, list(x.axes), tiled=x.tiled)
     if axis:
         arr.soft = Mark(call.row, axis, keys=_is_keys(x, axis))
