@@ -129,7 +129,10 @@ def _where_criterion(finding: Finding, job: Job) -> Finding:
     if finding.rule != "padding-counted" or finding.file != job.candidate.file:
         return finding
     lines = job.candidate.text.splitlines()
-    made = [i for i, line in enumerate(lines, 1) if re.search(r"(CrossEntropy|NLL)Loss\(", line)]
+    made_by = r"(CrossEntropy|NLL)Loss\("
+    if "target_lengths" in finding.message:
+        made_by = r"\w*len\w* *= *(torch\.full|\w+\.new_full)"
+    made = [i for i, line in enumerate(lines, 1) if re.search(made_by, line)]
     called = re.search(r"cross_entropy\(|nll_loss\(", lines[finding.line - 1])
     if len(made) != 1 or called or made[0] == finding.line:
         return finding

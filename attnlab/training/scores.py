@@ -86,6 +86,15 @@ def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None)
     return Alignment()
 
 
+def counted_tails(targets: Tensor, lengths: Any) -> Alignment:
+    """Of the targets of ctc_loss, (B, S): the id that fills them up, where all of them count."""
+    known = torch.as_tensor(lengths)
+    whole = targets.dim() == 2 and known.numel() > 1 and bool((known == targets.shape[1]).all())
+    padding = _padding_id(targets) if whole else None
+    share = float((targets == padding).double().mean()) if padding is not None else 0.0
+    return Alignment(padding=padding, padded=share)
+
+
 def _places(rows: Tensor, output: Tensor) -> Tensor | None:
     """Where each row stands in the output: an index into its first two axes; None if not there."""
     if output.shape[-1] != rows.shape[-1]:

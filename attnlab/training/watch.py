@@ -292,6 +292,8 @@ class TrainingWatch:
         call, ignored = self._current_call(), given.get("ignore_index", -100)
         several = name in ("cross_entropy", "nll_loss") and scores.dim() > 1
         found = look.align(scores, target, ignored, call) if several else look.Alignment()
+        if name == "ctc_loss":
+            found = look.counted_tails(target, given["target_lengths"])
         if name in (*PAIRED, "kl_div"):
             probable = False
         elif name == "ctc_loss":

@@ -349,6 +349,16 @@ def test_ctc_takes_logarithms(softmax, tmp_path):
     assert ("probabilities-into-loss" in rules) == (softmax == "softmax")
 
 
+@pytest.mark.parametrize("lengths", ["torch.full((3,), 4)", "torch.tensor([4, 2, 1])"])
+def test_ctc_counts_each_target_by_its_own_length(lengths, tmp_path):
+    """The rows are filled up with 0, which nothing ever sounds like."""
+    padded = CTC.replace("{softmax}", "log_softmax").replace("torch.full((3,), 4)", lengths)
+    filled = padded.replace(
+        "torch.randint(1, 5, (3, 4))", "torch.tensor([[1, 2, 3, 4], [2, 3, 0, 0], [4, 0, 0, 0]])"
+    )
+    assert ("padding-counted" in rules_of(filled, tmp_path)) == ("full" in lengths)
+
+
 def test_an_action_is_predicted_from_the_state_before_it(tmp_path):
     """The model is given actions, but knows each only after the state that it answers."""
     assert "labels-not-shifted" not in rules_of(TURNS, tmp_path)

@@ -52,7 +52,14 @@ def padding_counted(log: TrainingLog) -> Iterator[Finding]:
     for call in _steady(log, lambda c: c.padded > 0.02, SOME):
         if call.reduction == "none":
             continue
-        yield found("padding-counted", _at(call), call=call, percent=100 * call.padded)
+        message = ""
+        if call.name == "ctc_loss":
+            message = (
+                f"{100 * call.padded:.0f} % of the targets are {call.padding}, with which their "
+                f"rows are filled up, and target_lengths counts them all: it is "
+                f"{call.target_shape[1]} for every row. Give each target's own length"
+            )
+        yield found("padding-counted", _at(call), message, call=call, percent=100 * call.padded)
 
 
 def probabilities(log: TrainingLog) -> Iterator[Finding]:
