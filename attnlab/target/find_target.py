@@ -59,6 +59,14 @@ def find_target(target: str, verb: str) -> Target:
     return _find_module(place, name)
 
 
+class Several(Refused):
+    """A file of several modules, and nothing says which is meant; `roots` use no other."""
+
+    def __init__(self, message: str, hint: str, where: str, roots: tuple[str, ...]) -> None:
+        super().__init__(message, hint, where)
+        self.roots = roots
+
+
 def find_answer(answer: Answer) -> Target:
     name, outlined = answer.challenge.class_name, outline_code(answer.code)
     own = user_environment(str(Path(answer.code.path).absolute().parent))
@@ -105,7 +113,7 @@ def _find_file(place: str, name: str, verb: str) -> Target:
     if not modules:
         hint = 'Define a class with a forward, or an `if __name__ == "__main__":` that calls one.'
         raise Refused(f"{place} defines no nn.Module, and no demo to run", hint, place)
-    raise Refused(f"{place} defines {len(modules)} modules", choices, place)
+    raise Several(f"{place} defines {len(modules)} modules", choices, place, tuple(roots))
 
 
 def name_choices(targets: Sequence[str], verb: str) -> str:

@@ -13,7 +13,7 @@ from attnlab.records import Finding, Job, Limits, Report, TrainingReport
 from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
-from attnlab.target.find_target import Answer, split_target
+from attnlab.target.find_target import Answer, Several, split_target
 from attnlab.target.fitted import first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
@@ -23,6 +23,7 @@ from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
 IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
+ROOTS = 3  # modules of a file that are looked at one after the other
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
 
@@ -47,7 +48,26 @@ def triage_job(
     if arguments:
         hint = "--args are given to a script that trains; a module is built with --init"
         raise Refused(f"--args: {typed.target} is no script that trains", hint, "--args")
-    return _alone(guessed_job(typed, limits=limits, answer=answer), overfit)
+    try:
+        job = guessed_job(typed, limits=limits, answer=answer)
+    except Several as error:
+        if not 0 < len(error.roots) <= ROOTS:
+            raise
+        job = guessed_job(_root(typed, error.roots[-1]), limits=limits)
+    return _alone(job, overfit)
+
+
+def _root(typed: TraceCommand, name: str) -> TraceCommand:
+    return replace(typed, target=f"{typed.target}:{name}")
+
+
+def _other_roots(typed: TraceCommand, job: Job) -> tuple[str, ...]:
+    """The modules of a file, besides that of the job, that no other of its classes uses."""
+    name = job.candidate.name
+    if split_target(typed.target)[1] or not typed.target.endswith(".py") or job.contract is None:
+        return ()
+    roots = [root for root in outline_code(job.candidate).roots if root != name]
+    return tuple(roots) if name and 0 < len(roots) < ROOTS else ()
 
 
 def _alone(job: Job, overfit: float) -> Job:
@@ -267,6 +287,10 @@ def look_at(
     typed: TraceCommand, job: Job, run: Callable[[Job], Report], note: Callable[[str], None]
 ) -> Report:
     """All that `run` and the source show of a target, together; `note` is told what is done."""
+    others = _other_roots(typed, job)
+    if others:
+        several, typed = typed, _root(typed, job.candidate.name or "")
+        note(f"{several.target} has several modules; also looked at: {', '.join(others)}")
     typed, job = first_fit(typed, job, run, note)
     report, fed = run(job), typed
     other = second_fit(typed, job, report, run)
@@ -279,12 +303,28 @@ def look_at(
     if masked is not None:
         report = _add_findings(report, run(masked))
     report = with_demo(typed, job, report, run)
+    for name in others:
+        report = _with_root(report, _root(several, name), job, run)
     report = _add_source_findings(report, job)
     alone = _module_instead(typed, report, job, run)
     if isinstance(alone, str):
         return _without_module(report, alone) if alone else report
     note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
     return _merge_reports(report, run(alone))
+
+
+def _with_root(
+    report: Report, typed: TraceCommand, job: Job, run: Callable[[Job], Report]
+) -> Report:
+    """The report with what another module of the file shows."""
+    try:
+        made = _alone(guessed_job(typed, limits=job.limits), 0.0)
+        fed, made = first_fit(typed, made, run, lambda _: None)
+    except Refused as error:
+        return replace(report, message=report.message or str(error))
+    more = run(made)
+    other = second_fit(fed, made, more, run)
+    return _add_findings(report, run(other[1]) if other else more)
 
 
 def ignored_lines(files: frozenset[str]) -> dict[tuple[str, int], frozenset[str]]:

@@ -279,3 +279,33 @@ def test_a_loop_without_an_optimizer_of_torch_is_watched(shell, net):
     assert said.code == 3
     assert "nothing could be looked at, so nothing is known" in said.out
     assert "no optimizer of torch.optim took a step" in " ".join(said.out.split())
+
+
+def test_each_of_several_modules_is_looked_at(shell, net):
+    """A policy and a value, of which neither uses the other: what one throws away is told."""
+    text = """
+    import torch
+    from torch import nn
+
+    class Policy(nn.Module):
+        def __init__(self, embed_dim=12):
+            super().__init__()
+            self.layer = nn.Linear(embed_dim, embed_dim)
+
+        def forward(self, x):
+            y = self.layer(x)
+            y.clamp(-1, 1)
+            return y
+
+    class Value(nn.Module):
+        def __init__(self, embed_dim=12):
+            super().__init__()
+            self.layer = nn.Linear(embed_dim, 1)
+
+        def forward(self, x):
+            return self.layer(x)
+    """
+    net(textwrap.dedent(text))
+    said = shell("triage", "net.py", "--json")
+    assert [(s["rule"], s["line"]) for s in said.json["suspicions"]] == [("result-dropped", 12)]
+    assert "also looked at: Policy" in said.err
