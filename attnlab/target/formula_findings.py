@@ -231,7 +231,7 @@ def channel_norms(tree: ast.Module) -> Iterator[Told]:
 
 def norms_in_the_stream(tree: ast.Module) -> Iterator[Told]:
     """`x = norm1(x); x = x + f(x); x = norm2(x); x = x + g(x)`: what is added to is the norm."""
-    for scope, nodes in scopes(tree):
+    for _, nodes in scopes(tree):
         steps: dict[str, str] = {}  # by variable: N for a norm, A for what is added
         first: dict[str, ast.Assign] = {}
         for node in nodes:
@@ -252,4 +252,3 @@ def norms_in_the_stream(tree: ast.Module) -> Iterator[Told]:
                     "gives is added to that: the stream that should run through all layers is cut "
                     f"at each norm. Pre-norm is {name} = {name} + f(norm({name}))",
                 )
-        del scope

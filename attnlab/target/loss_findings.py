@@ -219,7 +219,7 @@ LERP = re.compile(rf"(?P<average>[\w.\[\]]+)\.lerp_\((?P<new>[\w.\[\]()]+), {KEP
 
 def turned_averages(tree: ast.Module) -> Iterator[Told]:
     """`(1 - decay) * average + decay * new`: the decay weighs the new weights."""
-    for scope, nodes in scopes(tree):
+    for _, nodes in scopes(tree):
         for node in nodes:
             if not isinstance(node, ast.Assign | ast.Expr | ast.Return):
                 continue
@@ -237,7 +237,6 @@ def turned_averages(tree: ast.Module) -> Iterator[Told]:
                     "the average is nearly what one step left. It is decay * average + (1 - decay) "
                     "* new",
                 )
-        del scope
 
 
 def _argument_of(node: ast.AST, name: str) -> str:
