@@ -283,7 +283,9 @@ def blurred_labels(tree: ast.Module) -> Iterator[Told]:
         blurs = re.search(
             r"(bilinear|bicubic|trilinear|'area'|'linear')", ast.unparse(node), re.IGNORECASE
         )
-        if blurs and re.match(r"(self\.)?\w*(label|mask|target|seg|annot|classes)", given):
+        if blurs and re.match(
+            r"(self\.)?(?!\w*(logits|pred|mask))\w*(label|target|seg|annot)", given
+        ):
             yield Told(
                 node.lineno,
                 "labels-blurred",
