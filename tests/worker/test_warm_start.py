@@ -188,7 +188,7 @@ def test_it_leaves_when_it_is_told(home):
 
 def test_it_leaves_when_it_is_idle(home, monkeypatch):
     """After ATTNLAB_IDLE seconds without a command."""
-    monkeypatch.setenv("ATTNLAB_IDLE", "1")
+    monkeypatch.setenv("ATTNLAB_IDLE", "4")  # less, and it is gone before it is asked for
     with Worker() as worker:
         assert worker.connection.warm
     server = running().pid
