@@ -71,6 +71,8 @@ def _command(typed: TraceCommand, job: Job, fit: Fit) -> TraceCommand:
     known = job.contract.arguments if job.contract else {}
     flags += [f"{name} = {value}" for name, value in fit.arguments.items() if name not in known]
     named = {axis for i in fit.inputs for axis in i.axes if job.unknown} - {"B"}
+    if any(axis.isdigit() for i in fit.inputs for axis in i.axes):
+        named |= {"D", "C", "E"}  # else a number is taken for the model's own width
     sizes = [f"{s}={n}" for s, n in fit.sizes.items() if before.get(s) != n or s in named]
     return typed.with_flags(sizes=", ".join(sizes), inputs=tuple(flags))
 
