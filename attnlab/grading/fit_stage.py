@@ -33,7 +33,7 @@ LARGEST = 4096  # of the numbers of a message that are tried as sizes
 PICTURES = range(7, 225)  # pixels of a side
 LENGTHS = ("S", "T", "L")
 USUAL_LENGTHS = (16, 4, 64)  # squares, as of positions on a grid
-DEFAULTS = {"B": 2, "S": 5, "D": 12, "H": 3}
+DEFAULTS, OTHER = {"B": 2, "S": 5, "D": 12, "H": 3}, 7  # sizes of symbols that have none
 # What an argument may be, the most usual first. Numbers are replaced by those that messages name.
 FORMS = (
     *("B S D", "B D", "B S int", "B D S", "B 3 32 32", "B int", "B 3 S D", "B S S D", "B D 8 8"),
@@ -179,9 +179,8 @@ class _State:
         inputs = tuple(entry if i.name == entry.name else i for i in contract.inputs)
         needed = set(re.findall(r"[A-Z]\w*|hd", " ".join(entry.axes)))
         needed = needed - {"hd"} | {"D", "H"} if "hd" in needed else needed
-        return replace(
-            contract, inputs=inputs, sizes={**{s: DEFAULTS[s] for s in needed}, **contract.sizes}
-        )
+        fresh = {s: DEFAULTS.get(s, OTHER) for s in needed}
+        return replace(contract, inputs=inputs, sizes={**fresh, **contract.sizes})
 
     def with_axis(self, entry: Input, place: int, size: int) -> Contract:
         axes = (*entry.axes[:place], str(size), *entry.axes[place + 1 :])

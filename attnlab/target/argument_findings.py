@@ -89,9 +89,11 @@ def kept_fills(tree: ast.Module) -> Iterator[Told]:
     for node in ast.walk(tree):
         if not (isinstance(node, ast.Call) and called(node) in ("masked_fill", "masked_fill_")):
             continue
-        mask = node.args[0] if len(node.args) > 1 else None
-        while isinstance(mask, ast.Subscript) or called(mask) in ADDS_AXES:  # type: ignore[arg-type]
-            mask = mask.value if isinstance(mask, ast.Subscript) else mask.func.value  # type: ignore[union-attr]
+        if len(node.args) < 2:
+            continue
+        mask: ast.AST = node.args[0]
+        while inner := _without_axes(mask):
+            mask = inner
         name = getattr(mask, "id", getattr(mask, "attr", ""))
         if KEPT.fullmatch(name) and HIDES.search(ast.unparse(node.args[1])):
             yield Told(
@@ -100,6 +102,14 @@ def kept_fills(tree: ast.Module) -> Iterator[Told]:
                 f"{ast.unparse(node)[:70]} hides where {name} is True, and by its name that is "
                 f"what may be seen: padding alone stays visible. Fill where ~{name}",
             )
+
+
+def _without_axes(mask: ast.AST) -> ast.AST | None:
+    """What axes are added to, in `mask[:, None]` or `mask.unsqueeze(1)`; None for others."""
+    if isinstance(mask, ast.Subscript):
+        return mask.value
+    adds = isinstance(mask, ast.Call) and called(mask) in ADDS_AXES
+    return getattr(getattr(mask, "func", None), "value", None) if adds else None
 
 
 def open_memories(tree: ast.Module) -> Iterator[Told]:

@@ -38,11 +38,14 @@ def positions_without_cache(tree: ast.Module) -> Iterator[Told]:
 def _begins_at_zero(node: ast.AST) -> bool:
     """`arange(n)`, or the first rows `[:n]` of a table of positions."""
     if isinstance(node, ast.Subscript):
-        last = node.slice
-        parts = last.elts if isinstance(last, ast.Tuple) else [last]
-        cut = [p for p in parts if isinstance(p, ast.Slice) and p.upper and not p.lower]
-        return bool(cut) and bool(POSITIONS.search(ast.unparse(node.value)))
+        return bool(_cuts(node)) and bool(POSITIONS.search(ast.unparse(node.value)))
     return called(node) == "arange" and isinstance(node, ast.Call)
+
+
+def _cuts(node: ast.Subscript) -> list[ast.Slice]:
+    """The slices `[:n]` of a subscript."""
+    parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return [p for p in parts if isinstance(p, ast.Slice) and p.upper and not p.lower]
 
 
 def triangles_without_cache(tree: ast.Module) -> Iterator[Told]:
@@ -148,7 +151,7 @@ def _holds(statement: ast.AST, node: ast.AST) -> bool:
 def _counts_input(node: ast.AST, nodes: list[ast.AST]) -> bool:
     """Whether an arange, or a slice, has one bound, the length of an input."""
     if isinstance(node, ast.Subscript):
-        bound = ast.unparse(node.slice).rpartition(":")[2].strip()
+        bound = next((ast.unparse(p.upper) for p in _cuts(node) if p.upper), "")
     elif isinstance(node, ast.Call) and len(node.args) == 1:
         bound = ast.unparse(node.args[0])
     else:

@@ -76,6 +76,18 @@ def _meet(loop: ast.For) -> bool:
     )
 
 
+def _numbers_pairs(tree: ast.AST) -> bool:
+    """Whether row i of scores is to choose column i: `cross_entropy(scores, torch.arange(n))`."""
+    nodes = list(ast.walk(tree))
+    numbers = {
+        ast.unparse(n.targets[0])
+        for n in nodes
+        if isinstance(n, ast.Assign) and called(n.value) == "arange"
+    }
+    given = (n.args[1] for n in nodes if called(n) == "cross_entropy" and len(n.args) > 1)  # type: ignore[attr-defined]
+    return any(called(g) == "arange" or ast.unparse(g) in numbers for g in given)
+
+
 LABELS = re.compile(r"label|target|^ys?(_|$)|_ys?$|answer|cls", re.IGNORECASE)
 
 
@@ -92,7 +104,7 @@ def separate_shuffles(tree: ast.Module) -> Iterator[Told]:
         for node in (n for n in nodes if isinstance(n, ast.For) and called(n.iter) == "zip"):
             zipped = [ast.unparse(a) for a in getattr(node.iter, "args", ())]
             apart = [name for name in zipped if name in loaders]
-            paired = _meet(node) or any(called(n) == "arange" for n in ast.walk(tree))
+            paired = _meet(node) or _numbers_pairs(node) or _numbers_pairs(tree)
             if len(apart) > 1 and paired:
                 yield Told(
                     loaders[apart[0]],

@@ -89,8 +89,8 @@ def first_fit(
         note(f"no inputs were found with which it runs alone: running the demo of {demo.target}")
         return demo, replace(own_job(demo, limits=job.limits, options=job.options), stages=STAGES)
     if fed is None:
-        own_job(typed)  # which says what is missing
-        raise Refused(f"{typed.target}: no inputs were found with which it runs", "give --input")
+        own_job(typed)  # which says what is missing; where nothing is, its crash tells more
+        return typed, replace(job, guessed=(), unknown=())
     found = ", ".join(f'"{text}"' for text in fed.inputs[len(typed.inputs) :])
     note(f"inputs found by trying: {found}; --input changes them")
     return fed, _fitted_job(fed, typed, job)

@@ -131,8 +131,8 @@ def frozen_statistics(tree: ast.Module) -> Iterator[Told]:
             )
 
 
-# A part, or its norms, that are kept in eval mode by themselves.
-STILL = r"def train\(self|\.\w+\.eval\(\)|isinstance\(\w+, [^)]*Norm"
+# A part, or its norms, that are kept in eval mode by themselves, or frozen for a while only.
+STILL = r"requires_grad(_\(| = )True|def train\(self|\.\w+\.eval\(\)|isinstance\(\w+, [^)]*Norm"
 
 
 def _tracks(call: ast.AST) -> bool:
@@ -206,7 +206,7 @@ def uneven_elbos(tree: ast.Module) -> Iterator[Told]:
 
 
 AVERAGED = re.compile(r"ema|avg|average|shadow|teacher|target|polyak|slow", re.IGNORECASE)
-KEPT = r"(?P<kept>(self\.)?\w*(decay|momentum|ema_rate)\w*)"
+KEPT = r"(?P<kept>(self\.)?\w*(decay|ema_rate)\w*)"
 TURNED_SUM = re.compile(
     rf"\(1(\.0)? - {KEPT}\) \* (?P<average>[\w.\[\]]+) \+ (?P=kept) \* (?P<new>[\w.\[\]()]+)"
 )

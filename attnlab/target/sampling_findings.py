@@ -59,11 +59,11 @@ def sorted_masks(tree: ast.Module) -> Iterator[Told]:
     back to their order."""
     for scope, nodes in scopes(tree):
         for node in nodes:
-            if not isinstance(node, ast.Assign) or called(node.value) not in ("sort", "topk"):
+            if not isinstance(node, ast.Assign) or called(node.value) != "sort":
                 continue
             names = [ast.unparse(e) for e in getattr(node.targets[0], "elts", ())]
             given = _sorted_scores(node.value)
-            if len(names) != 2 or not given or called(node.value) == "topk":
+            if len(names) != 2 or not given:
                 continue
             used = re.findall(rf"\b{re.escape(names[1])}\b", ast.unparse(scope))
             if len(used) > 1:  # the order is taken back, or followed

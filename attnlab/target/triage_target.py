@@ -66,7 +66,8 @@ def _other_roots(typed: TraceCommand, job: Job) -> tuple[str, ...]:
     name = job.candidate.name
     if split_target(typed.target)[1] or not typed.target.endswith(".py") or job.contract is None:
         return ()
-    roots = [root for root in outline_code(job.candidate).roots if root != name]
+    seen = outline_code(job.candidate)
+    roots = [root for root in seen.roots if root != name and seen.definitions[root].callable]
     return tuple(roots) if name and 0 < len(roots) < ROOTS else ()
 
 

@@ -155,7 +155,7 @@ class TrainingWatch:
         for name in ("clip_grad_norm_", "clip_grad_value_"):
             for owner in (nn.utils, nn.utils.clip_grad):
                 put(owner, name, lambda function: self._watched_event(function, "clip"))
-        self.around = Surroundings(self._patches, _place_of_caller)
+        self.around = Surroundings(self._patches, _place)
         for kind in (schedules.LRScheduler, schedules.ReduceLROnPlateau):
             put(kind, "step", self._watched_schedule)
         return self
@@ -672,11 +672,6 @@ def _model(seen: _Seen) -> Model:
 
 def _place() -> tuple[str, int]:
     """File and line of the script that is running; none where only attnlab and PyTorch run."""
-    return _shown(sys._getframe(2))
-
-
-def _place_of_caller() -> tuple[str, int]:
-    """As `_place`, for one who calls it by another name."""
     return _shown(sys._getframe(2))
 
 

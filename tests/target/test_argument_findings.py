@@ -35,6 +35,7 @@ def test_a_fallback_that_forgets_an_argument_is_told(first, test, lines):
         ("~keep[:, None]", []),
         ("keep == 0", []),
         ("pad[:, None]", []),
+        ("expand(keep)", []),
     ],
 )
 def test_what_is_to_be_kept_is_not_filled(mask, expected):
