@@ -90,6 +90,7 @@ class CandidateProgram:
         self.model: Any = None  # a module, or a dict of weights
         self.optimizer: Any = None
         self.first_weights: dict[str, Tensor] = {}  # of the model, before it was given others
+        self.allocates = False  # whether its text can ask for memory that nobody wrote
         self.loose: dict[str, int] = {}  # constants for the run in which gradients are seen
 
     def name(self, dotted: str) -> Any:

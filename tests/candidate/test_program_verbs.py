@@ -281,3 +281,11 @@ def test_an_expression_of_a_stage_has_its_value_and_its_cost(session):
     assert (told["rows"], told["largest"]) == (3, [4, 5])
     told = ask(session, "observe_stage", **given, metered=False)
     assert (told["rows"], told["largest"]) == (0, [])
+
+
+def test_memory_that_nobody_wrote_is_nan(session):
+    """An evaluation that counts in `torch.empty` is wrong each time, whatever lies there."""
+    counted = "    return (torch.empty(3, 3) + EVERY).mean().item()"
+    ask(session, "load_program", **program(TRAIN.replace("    return float(EVERY)", counted)))
+    weights = ask(session, "initial_weights", seed=0)["tensors"]
+    assert math.isnan(ask(session, "observe_evaluation", weights=weights)["value"].item())

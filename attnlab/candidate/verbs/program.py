@@ -3,7 +3,7 @@
 import operator
 import time
 import warnings
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from functools import partial
 from typing import Any
 
@@ -26,9 +26,12 @@ from attnlab.candidate.quick_optimizers import skip_compiler
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import Session
 from attnlab.candidate.stage import STAGE_SETUP, STAGE_VALUE, ComputeMeter, fill_new, plain_value
+from attnlab.candidate.uninitialised import new_memory_is_nan
 from attnlab.records import to_json
 from attnlab.records.program import FORWARD
 from attnlab.tracer.raw_trace import describe_error
+
+UNWRITTEN = ("empty", "resize", "Tensor(")  # of what returns memory that nobody wrote
 
 
 @verb
@@ -48,6 +51,7 @@ def load_program(
     with ExactNumbers() if exact else nullcontext():
         modules = SourceModules(files, label).load()
     session.program = CandidateProgram(modules, entries, exact)
+    session.program.allocates = any(word in text for text in files.values() for word in UNWRITTEN)
     for entry in entries.values():
         session.program.name(entry)
     return {"constants": {name: repr(session.program.name(name)) for name in constants}}
@@ -92,6 +96,7 @@ def observe_training(session: Session, weights: dict[str, Tensor], steps: int, e
     with (
         ExactNumbers(keep_half=not exact) as numbers,
         TrainingWatch(model, program.optimizer) as watch,
+        _poisoned_memory(program),
     ):
         losses = program.train(steps)
     program.change(before)
@@ -114,7 +119,7 @@ def observe_evaluation(session: Session, weights: dict[str, Tensor]) -> Any:
     program = _program(session)
     model = program.make(weights)
     program.set_mode(training=True)
-    with ExactNumbers() as exact, TrainingWatch(model) as watch:
+    with ExactNumbers() as exact, TrainingWatch(model) as watch, _poisoned_memory(program):
         value = program.call("evaluate", model)
     if not isinstance(value, (int, float, Tensor)):
         raise MissingName(f"evaluate returned a {type(value).__name__}, not a number")
@@ -133,7 +138,7 @@ def observe_generation(
     program = _program(session)
     model = program.make(weights)
     program.set_mode(training=True)
-    with ExactNumbers() as exact:
+    with ExactNumbers() as exact, _poisoned_memory(program):
         found = [program.call("generate", model, ids.clone(), count) for ids in prompts]
     return {"ids": found, "dropout": exact.active > 0}
 
@@ -144,7 +149,7 @@ def observe_prediction(session: Session, weights: dict[str, Tensor], items: list
     program = _program(session)
     model = program.make(weights)
     program.set_mode(training=True)
-    with ExactNumbers() as exact:
+    with ExactNumbers() as exact, _poisoned_memory(program):
         found = [
             program.call("predict", model, *map(torch.clone, tensors))
             for tensors in ([item] if isinstance(item, Tensor) else item for item in items)
@@ -243,7 +248,7 @@ def observe_stage(
     old = list(named_weights(model).values())
     space = {**program.modules, "torch": torch, "model": model}
     space["fill"] = partial(fill_new, old=old)
-    with torch.no_grad(), ExactNumbers(keep_half=True):
+    with torch.no_grad(), ExactNumbers(keep_half=True), _poisoned_memory(program):
         exec(compile(setup, STAGE_SETUP, "exec"), space)  # the challenge's own text
         built = [v for v in space.values() if isinstance(v, torch.nn.Module)]
         meter = ComputeMeter([*old, *(p for module in built for p in module.parameters())])
@@ -254,6 +259,12 @@ def observe_stage(
         "rows": max(meter.rows.values(), default=0),
         "largest": list(meter.largest),
     }
+
+
+def _poisoned_memory(program: CandidateProgram) -> AbstractContextManager[None]:
+    """Fill memory that nobody wrote with NaN, in a program whose text can ask for some: it would
+    hold what happens to lie there, so often zeros that a wrong program passes."""
+    return new_memory_is_nan() if program.allocates else nullcontext()
 
 
 def _program(session: Session) -> CandidateProgram:
