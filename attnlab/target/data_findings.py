@@ -84,7 +84,8 @@ def _numbers_pairs(tree: ast.AST) -> bool:
         for n in nodes
         if isinstance(n, ast.Assign) and called(n.value) == "arange"
     }
-    given = (n.args[1] for n in nodes if called(n) == "cross_entropy" and len(n.args) > 1)  # type: ignore[attr-defined]
+    losses = (n for n in nodes if isinstance(n, ast.Call) and called(n) == "cross_entropy")
+    given = (n.args[1] for n in losses if len(n.args) > 1)
     return any(called(g) == "arange" or ast.unparse(g) in numbers for g in given)
 
 

@@ -207,6 +207,9 @@ def spreads_as_means(tree: ast.Module) -> Iterator[Told]:
             )
 
 
+FLATTENED = re.compile(r"\.(reshape|flatten|view)\(")
+
+
 def channel_norms(tree: ast.Module) -> Iterator[Told]:
     """A norm whose weights belong to axis 1, the channels of a map, and whose mean runs along the
     last one, its width."""
@@ -214,6 +217,8 @@ def channel_norms(tree: ast.Module) -> Iterator[Told]:
         text = ast.unparse(kind)
         if not re.search(r"norm", kind.name, re.IGNORECASE) or not CHANNELS_FIRST.search(text):
             continue
+        if re.search(r"instance|group", kind.name, re.IGNORECASE) or FLATTENED.search(text):
+            continue  # whose last axis holds the whole map
         for node in ast.walk(kind):
             if called(node) not in ("mean", "var", "std") or not isinstance(node, ast.Call):
                 continue

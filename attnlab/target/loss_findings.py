@@ -272,8 +272,15 @@ def turned_deviations(tree: ast.Module) -> Iterator[Told]:
             )
 
 
+CONTINUOUS = re.compile(r"mse_loss|MSELoss|l1_loss|L1Loss|huber|HuberLoss|depth|heat_?map|density")
+CLASSES = re.compile(r"cross_entropy|CrossEntropy|nll_loss|NLLLoss|num_classes|argmax")
+
+
 def blurred_labels(tree: ast.Module) -> Iterator[Told]:
     """Classes that are resized by a mean of neighbours."""
+    text = ast.unparse(tree)
+    if CONTINUOUS.search(text) and not CLASSES.search(text):
+        return
     for node in ast.walk(tree):
         if called(node) not in ("interpolate", "resize", "Resize") or not isinstance(
             node, ast.Call

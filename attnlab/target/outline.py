@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from functools import lru_cache
 from typing import Literal
@@ -75,6 +75,7 @@ class Outline:
     definitions: dict[str, Definition]
     complete: bool = True  # False: `from x import *` or `__getattr__` may give more names
     demo: bool = False  # has an `if __name__ == "__main__":`
+    demo_names: frozenset[str] = frozenset()  # what it mentions, itself or in what it calls
     constants: dict[str, int] = field(default_factory=dict)  # `n_embd = 384` at top level
     climbs: int = 0  # the most dots of a relative import
     roots: tuple[str, ...] = ()  # the modules that no other class of the file uses
@@ -98,6 +99,17 @@ def _outline(text: str, file: str) -> Outline:
     return read_outline(parse(text, file))
 
 
+def _demo_names(tree: ast.Module, functions: Mapping[str, ast.stmt]) -> frozenset[str]:
+    """The names that the demo of a file mentions, or a function that it reaches."""
+    found: set[str] = set()
+    todo: list[ast.AST] = [node for node in tree.body if is_demo(node)]
+    while todo:
+        fresh = {n.id for n in ast.walk(todo.pop()) if isinstance(n, ast.Name)} - found
+        found |= fresh
+        todo += [functions[name] for name in fresh & set(functions)]
+    return frozenset(found)
+
+
 def read_outline(tree: ast.Module) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
     constants = integer_constants(tree.body)
@@ -116,6 +128,7 @@ def read_outline(tree: ast.Module) -> Outline:
         definitions=found,
         complete=not may_bind_more(names),
         demo=any(is_demo(node) for node in tree.body),
+        demo_names=_demo_names(tree, functions),
         constants=constants,
         climbs=max((n.level for n in ast.walk(tree) if isinstance(n, ast.ImportFrom)), default=0),
         roots=tuple(_without_parts(usage.roots(modules), found)),

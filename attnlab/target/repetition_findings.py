@@ -14,6 +14,12 @@ SHARING = re.compile(r"shar|\btie|tied|albert|universal|recurr|same (layer|weigh
 KEYS = re.compile(r"^(k|v|kv|keys?|values?|t|x|states?)(_|$)|^(k|v)\w?$|hidden")
 STEPS = re.compile(r"\blen\(|\w*(steps|iters|iterations|batches)\w*")
 SCHEDULES = re.compile(r"(LR|Scheduler|schedule\w*|warm_?up\w*)$")
+# Layers without weights of their own: one of them in many places is one many times over.
+_WEIGHTLESS = """
+    ReLU ReLU6 LeakyReLU ELU GELU SiLU Mish Tanh Sigmoid Softplus Softmax Hardswish Identity Flatten
+    Dropout Dropout1d Dropout2d AlphaDropout MaxPool1d MaxPool2d AvgPool1d AvgPool2d Upsample
+"""
+WEIGHTLESS = frozenset(_WEIGHTLESS.split())
 ASCENDING = re.compile(r"range\((0, )?[^,]+\)|enumerate\(.*\)")
 STATED = re.compile(  # that a window counts the query itself
     r"window`?\s*-\s*1\W+(\w+ )?(tokens|keys|positions)|(last|latest|most recent) \W?window\W? "
@@ -56,7 +62,10 @@ def _is_one_times(node: ast.AST) -> TypeGuard[ast.BinOp]:
     if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
         return False
     held = node.left if isinstance(node.left, ast.List) else node.right
-    return isinstance(held, ast.List) and any(isinstance(e, ast.Call) for e in held.elts)
+    if not isinstance(held, ast.List):
+        return False
+    made = [called(e) for e in held.elts]
+    return any(name[:1].isupper() and name not in WEIGHTLESS for name in made)
 
 
 def overwritten_experts(tree: ast.Module) -> Iterator[Told]:

@@ -265,8 +265,8 @@ class ClassUsage:
                 (ast.get_docstring(forward) if forward else "") or ""
             ):
                 return True
-            rows = rf"\[: ?{argument}\.(size\(0\)|shape\[0\])\]"  # of a table (length, 1, D)
-            if re.search(rows, text) and re.search(r"unsqueeze\(1\)|\w+, 1, \w+\)", text):
+            rows = rf"(\w+)\[: ?{argument}\.(size\(0\)|shape\[0\])\]"
+            if any(_has_batch_in_the_middle(m[1], text) for m in re.finditer(rows, text)):
                 return True
             for names in _unpacked(forward, argument):
                 if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
@@ -406,6 +406,15 @@ def _unpacked(function: Function | None, argument: str) -> Iterator[list[str]]:
         whole = ast.unparse(node.value) in (f"{argument}.shape", f"{argument}.size()")
         if whole and not any(isinstance(e, ast.Starred) for e in elements):
             yield [ast.unparse(e) for e in elements]
+
+
+def _has_batch_in_the_middle(table: str, text: str) -> bool:
+    """Whether a table of positions is made as (length, 1, D)."""
+    made = (
+        rf"\b{table}\.unsqueeze\(1\)|\b{table}['\"]?(,| =) [^\n]*(\w+, 1, \w+\)|unsqueeze\(1\)\)$)"
+    )
+    turned = rf"\b{table}\.unsqueeze\(0\)\.transpose\(0, 1\)"
+    return bool(re.search(f"{made}|{turned}", text, re.MULTILINE))
 
 
 def _second_axis_is_batch(function: Function | None, argument: str) -> bool:

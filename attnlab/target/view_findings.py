@@ -26,7 +26,8 @@ def turned_views(tree: ast.Module) -> Iterator[Told]:
             for call in _views_in(node):
                 if SKEWS.search(ast.unparse(call.func)):
                     continue  # one row more or less makes it a skew, and is meant
-                axes = _axes_of(call.func.value, shapes, made)  # type: ignore[attr-defined]
+                owner = call.func.value if isinstance(call.func, ast.Attribute) else call
+                axes = _axes_of(owner, shapes, made)
                 if axes and (moved := _moved(axes, call)):
                     first, later = moved
                     yield Told(
@@ -73,9 +74,12 @@ def _keeps_axes(value: ast.expr, shapes: dict[str, list[str]]) -> str:
 def _views_in(node: ast.AST) -> Iterator[ast.Call]:
     simple = isinstance(node, ast.Assign | ast.Return | ast.Expr | ast.AugAssign)
     for inner in ast.walk(node) if simple else ():
-        asked = isinstance(inner, ast.Call) and isinstance(inner.func, ast.Attribute)
-        if asked and called(inner) in VIEWS:
-            yield inner  # type: ignore[misc]
+        if (
+            isinstance(inner, ast.Call)
+            and isinstance(inner.func, ast.Attribute)
+            and inner.func.attr in VIEWS
+        ):
+            yield inner
 
 
 def _axes_of(
@@ -109,6 +113,9 @@ def _moved(axes: list[str], call: ast.Call) -> tuple[str, str] | None:
 
 def _quotients(text: str, last: str) -> Iterator[ast.BinOp]:
     for node in ast.walk(ast.parse(text, mode="eval")) if "//" in text else ():
-        whole = isinstance(node, ast.BinOp) and isinstance(node.op, ast.FloorDiv)
-        if whole and ast.unparse(node.left) == last:  # type: ignore[attr-defined]
-            yield node  # type: ignore[misc]
+        if (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, ast.FloorDiv)
+            and ast.unparse(node.left) == last
+        ):
+            yield node

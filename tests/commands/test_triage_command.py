@@ -309,3 +309,22 @@ def test_each_of_several_modules_is_looked_at(shell, net):
     said = shell("triage", "net.py", "--json")
     assert [(s["rule"], s["line"]) for s in said.json["suspicions"]] == [("result-dropped", 12)]
     assert "also looked at: Policy" in said.err
+
+
+def test_a_named_class_does_not_hide_behind_the_demo_of_another(shell, net):
+    """Its own crash is told, or, where the demo runs it, what the demo shows."""
+    broken = RIGHT + textwrap.dedent("""
+        class Head(nn.Module):
+            def __init__(self, dim):
+                super().__init__()
+                self.out = nn.Linear(dim, dim + 1)
+
+            def forward(self, x):
+                return x + self.out(x)
+
+        if __name__ == "__main__":
+            print({name}(8)(torch.randn(2, 5, 8)).shape)
+        """)
+    net(broken.format(name="Attention"))
+    said = shell("triage", "net.py:Head", "--json")
+    assert said.json["suspicions"][0]["rule"] == "crash"

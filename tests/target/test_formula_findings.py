@@ -122,6 +122,9 @@ def forward(self, x):
 def test_a_norm_of_channels_runs_over_them(axis, expected):
     """Its weights say which axis the channels are."""
     assert rules(NORM.format(axis=axis)) == expected
+    assert not rules(NORM.format(axis=axis).replace("LayerNorm2d", "InstanceNorm"))
+    flat = NORM.format(axis=axis).replace("x.mean", "x.flatten(2).mean")
+    assert not rules(flat)
 
 
 def test_the_stream_runs_past_its_norms():

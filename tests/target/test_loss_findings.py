@@ -134,6 +134,7 @@ def test_the_decay_weighs_the_average(line, wrong):
         ("std = log_std.exp()", []),
         ("label = F.interpolate(label[None], size=9, mode='bilinear')", ["labels-blurred"]),
         ("label = F.interpolate(label[None], size=9, mode='nearest')", []),
+        ("target = F.interpolate(target, size=9, mode='bilinear'); F.l1_loss(x, target)", []),
         ("image = F.interpolate(image[None], size=9, mode='bilinear')", []),
     ],
 )

@@ -134,3 +134,13 @@ def test_a_repeated_pattern_is_found_and_its_right_twin_is_not(rule, text, wrong
     """By its rule, and by no other."""
     assert [f.rule for f in source_findings(dedent(text.format(**wrong)), "a.py")] == [rule]
     assert list(source_findings(dedent(text.format(**right)), "a.py")) == []
+
+
+@pytest.mark.parametrize(
+    ("layer", "expected"),
+    [("nn.Linear(n, n)", ["layer-shared"]), ("nn.ReLU()", []), ("make(n)", [])],
+)
+def test_only_layers_with_weights_are_shared(layer, expected):
+    """One ReLU in many places is many, and a factory may return anything."""
+    text = f"def net(n):\n    return nn.Sequential(*[{layer}] * 3)\n"
+    assert [f.rule for f in source_findings(text, "net.py")] == expected

@@ -217,6 +217,29 @@ def test_pytorch_layers_without_batch_first_take_time_first(flag, before, first)
     assert forward(text, "Net") == {"src": first}
 
 
+@pytest.mark.parametrize(
+    ("table", "first"),
+    [
+        ("pe.unsqueeze(1)", "S B D"),
+        ("pe.unsqueeze(0).transpose(0, 1)", "S B D"),
+        ("pe", ""),
+    ],
+)
+def test_a_table_with_the_batch_in_the_middle_says_that_positions_come_first(table, first):
+    """`unsqueeze(1)` of something else, as of the positions, says nothing."""
+    text = f"""
+    class Net(nn.Module):
+        def __init__(self, d_model):
+            self.layer = nn.Linear(d_model, d_model)
+            at = torch.arange(99).unsqueeze(1)
+            pe = torch.sin(at / torch.arange(d_model))
+            self.register_buffer("pe", {table})
+        def forward(self, x):
+            return self.layer(x + self.pe[: x.size(0)])
+    """
+    assert forward(text, "Net") == {"x": first}
+
+
 @pytest.mark.parametrize(("default", "first"), [("False", "S B D"), ("True", "B S D")])
 def test_an_own_batch_first_says_which_axis_comes_first(default, first):
     """As in a class that takes the place of nn.MultiheadAttention."""

@@ -7,23 +7,8 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import WIDENED, CannotTry, Changes, Leaf, LiveModel
 
-SOURCES = (
-    "src",
-    "source",
-    "memory",
-    "context",
-    "ctx",
-    "enc",
-    "cond",
-    "image",
-    "img",
-    "pixel",
-    "audio",
-    "video",
-    "feat",
-    "visual",
-    "xa",
-)
+_SOURCES = "src source memory context ctx enc cond image img pixel audio video feat visual xa"
+SOURCES = tuple(_SOURCES.split())
 PADS = ("pad_id", "pad_token_id", "pad_idx", "padding_idx", "pad")
 
 

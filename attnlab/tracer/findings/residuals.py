@@ -40,8 +40,6 @@ def missing_residuals(rows: Rows) -> Iterator[Finding]:
     found = list(_sublayers(rows))
     streams = [s for s in found if _is_stream(rows, s)]
     added = [s for s in found if s.added]  # in PyTorch's own layer also of another shape
-    if any(op.op in GATES for op in rows.raw.ops):  # which take up what a sublayer gives, gated
-        return
     bare = [s for s in streams if not s.added]
     attentions = sum(s.kind == "attention" for s in streams)
     if not bare or not (added or (attentions > 1 and len(streams) > attentions)):
@@ -211,7 +209,8 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
         for child in children[row]:
             op = ops[child]
             others = [p for p in op.parents if p not in seen]
-            if op.op in SUMS and _meets(rows, others, above, sublayer.exit):
+            gated = op.op in GATES  # a cell takes up what it is given
+            if gated or (op.op in SUMS and _meets(rows, others, above, sublayer.exit)):
                 return replace(sublayer, exit=last, added=True)
             if op.op == "linear" and projects:
                 last = child

@@ -1,0 +1,116 @@
+"""The line at which a finding is told: where a reader would mend it, not where it shows."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from attnlab.records import Finding, Job, Report
+from attnlab.target.source_findings import STATISTICS, source_findings
+
+
+def add_source_findings(report: Report, job: Job) -> Report:
+    """The report with what the text of the target's file shows."""
+    told = source_findings(job.candidate.text, job.candidate.file)
+    fresh = tuple(f for f in told if f.rule != "norm-axis" or _over_positions(f, report))
+    if report.trace is not None:
+        findings = tuple(_where_made(f, job) for f in report.trace.findings)
+        report = replace(report, trace=replace(report.trace, findings=findings))
+    if report.training is not None:
+        found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
+        found = (_where_cut(f, job) for f in found)
+        watched = tuple(_where_switched(f, job) for f in found)
+        seen = {f.rule for f in watched if f.file == job.candidate.file}
+        more = [f for f in fresh if f.rule not in seen]  # one bug, and the watch has its numbers
+        return replace(report, training=replace(report.training, findings=(*watched, *more)))
+    if fresh and report.trace is not None:
+        known = {(f.rule, f.line) for f in report.trace.findings}
+        more = [f for f in fresh if (f.rule, f.line) not in known]
+        return replace(
+            report, trace=replace(report.trace, findings=(*report.trace.findings, *more))
+        )
+    return report
+
+
+def _over_positions(finding: Finding, report: Report) -> bool:
+    """Whether the statistics at the line of a finding leave the width of (B, S, D) as it is."""
+    traces = (report.trace, report.training.trace if report.training else None)
+    ops = [op for trace in traces if trace for op in trace.ops if op.line == finding.line]
+    kept = [op.shape for op in ops if op.op in STATISTICS]
+    return any(len(shape) == 3 and shape[1] == 1 < shape[2] for shape in kept)
+
+
+def _where_made(finding: Finding, job: Job) -> Finding:
+    """A finding about a factor at the line that assigns it, where its own line has `* self.X`."""
+    lines = job.candidate.text.splitlines()
+    if finding.rule != "scale" or finding.file != job.candidate.file:
+        return finding
+    names = set(re.findall(r"[*/]=? *self\.(\w+)", lines[finding.line - 1]))
+    found = [i for i, line in enumerate(lines, 1) for n in names if f"self.{n} = " in line]
+    return replace(finding, line=found[0]) if len(found) == 1 else finding
+
+
+def _where_criterion(finding: Finding, job: Job) -> Finding:
+    """That padding counts, at the one line that makes the loss: there it is told what to ignore."""
+    if finding.rule != "padding-counted" or finding.file != job.candidate.file:
+        return finding
+    lines = job.candidate.text.splitlines()
+    made_by = r"(CrossEntropy|NLL)Loss\("
+    if "target_lengths" in finding.message:
+        made_by = r"\w*len\w* *= *(torch\.full|\w+\.new_full)"
+    made = [i for i, line in enumerate(lines, 1) if re.search(made_by, line)]
+    called = re.search(r"cross_entropy\(|nll_loss\(", lines[finding.line - 1])
+    if len(made) != 1 or called or made[0] == finding.line:
+        return finding
+    says = f"{finding.message} (it is computed at line {finding.line}, and made here)"
+    return replace(finding, line=made[0], message=says)
+
+
+def _where_squashed(finding: Finding, job: Job) -> Finding:
+    """That probabilities go into a loss, at the one line of the file that makes them."""
+    if finding.rule != "probabilities-into-loss" or finding.file != job.candidate.file:
+        return finding
+    sigmoid = "sigmoid" in finding.message
+    made = r"(?<!log_)(?<!log)sigmoid\(" if sigmoid else r"(?<!log_)(?<!log)softmax\("
+    lines = enumerate(job.candidate.text.splitlines(), 1)
+    found = [i for i, line in lines if re.search(made, line.partition("#")[0], re.IGNORECASE)]
+    if len(found) != 1 or found[0] == finding.line:
+        return finding
+    says = f"{finding.message} (the loss is at line {finding.line}; they are made here)"
+    return replace(finding, line=found[0], message=says)
+
+
+def _where_cut(finding: Finding, job: Job) -> Finding:
+    """That parameters get no gradient, at the method without gradients that calls their part, or
+    at a checkpoint that cuts the graph where its inputs need none."""
+    if finding.rule != "no-gradient" or finding.file != job.candidate.file:
+        return finding
+    lines = job.candidate.text.splitlines()
+    parts = set(re.findall(r"\b([a-zA-Z_]\w*)\.\w", finding.message.partition(":")[0]))
+    marks = [i for i, line in enumerate(lines, 1) if re.match(r"\s*@(torch\.)?no_grad\(\)", line)]
+    for mark in marks:
+        body = "\n".join(lines[mark : mark + 6])
+        if any(f"self.{part}(" in body for part in parts) and "return" in body:
+            says = f"{finding.message} (this method, which training calls, records no gradients)"
+            return replace(finding, line=mark, message=says)
+    reentrant = [i for i, line in enumerate(lines, 1) if "use_reentrant=True" in line]
+    if reentrant and "requires_grad" in job.candidate.text:
+        says = (
+            f"{finding.message} (a reentrant checkpoint gives its blocks gradients only where an "
+            "input needs one: use_reentrant=False)"
+        )
+        return replace(finding, rule="gradient-cut", line=reentrant[0], message=says)
+    return finding
+
+
+def _where_switched(finding: Finding, job: Job) -> Finding:
+    """That a model learns in eval mode, at the one line of the file that switches it there."""
+    told = finding.rule == "eval-while-training" and " learned " in finding.message
+    if not told or finding.file != job.candidate.file:  # an evaluation is told at its function
+        return finding
+    lines = enumerate(job.candidate.text.splitlines(), 1)
+    found = [number for number, line in lines if ".eval()" in line.partition("#")[0]]
+    if len(found) != 1 or found[0] == finding.line:
+        return finding
+    says = f"{finding.message} (it learns at line {finding.line}, and is switched here)"
+    return replace(finding, line=found[0], message=says)
