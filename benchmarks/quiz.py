@@ -2,7 +2,8 @@
 
     python -m benchmarks.quiz [--count N] [--kind KIND]   N of each kind that is drawn by seed
     python -m benchmarks.quiz --effects                   grade and run every bug that is not known,
-                                                          write effects.json and runs.json
+                                                          write effects.json, lines.json and
+                                                          runs.json
 
 Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
 question has no right answer, or several, or a wrong one of its choices is true as well: causes of
@@ -20,7 +21,7 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields, is_dataclass, replace
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -29,19 +30,20 @@ import torch
 
 from attnlab.catalogue.load import load
 from attnlab.errors import AttnlabError
-from attnlab.questions import effects, runs
+from attnlab.questions import effects, kept, readable
 from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
 from attnlab.questions.kinds import effect, incident, numbers, spot, why
 from attnlab.questions.kinds.effect import changed_lines
 from attnlab.questions.kinds.incident import split_cause
-from attnlab.questions.material import Material, Patched, files_of
+from attnlab.questions.material import Material, Patched, Piece, files_of
 from attnlab.records import to_json
 from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
+from attnlab.records.trace import Op
 from attnlab.worker.client import Worker
 
 DRAWN = 10_000
 RERUN = 20  # bugs that are graded anew
-LOSS_DIGITS = 5
+LOSS_DIGITS, VALUE_DIGITS = 5, 4
 TRIES = 9  # of what is not drawn each time
 KINDS_DRAWN = 20  # questions of what kind a bug is, of each bug
 # What hints call a kind, where it is not by its name.
@@ -247,7 +249,7 @@ def check(kind: Kind, count: int, runner: Runner) -> int:
 
 def write_effects(runner: Runner) -> None:
     """Grade every bug and decoy that the file lacks, and keep what comes of it."""
-    found = dict(effects.known())
+    found = kept.all_entries(effects.FILE, effects.Effect)
     for one in Material(load()).all("patched"):
         assert isinstance(one, Patched)
         if one.id and effects.key(one) not in found:
@@ -268,13 +270,32 @@ def incident_jobs() -> Iterator[ProgramJob]:
 
 def write_runs(runner: Runner) -> None:
     """Run every program that the file lacks, and keep those alone that are told of."""
-    known, found = runs.shipped(), dict[str, TrainingRun]()
-    for name, job in {runs.run_key(job): job for job in incident_jobs()}.items():
+    known, found = kept.all_entries(kept.RUNS, TrainingRun), dict[str, TrainingRun]()
+    for name, job in {kept.run_key(job): job for job in incident_jobs()}.items():
         run = known.get(name) or runner.evidence(job)
         if run is not None:
             losses = tuple(round(loss, LOSS_DIGITS) for loss in run.losses)
             found[name] = replace(run, losses=losses, seconds=0.0)
-            runs.FILE.write_text(lines_text(found), "utf-8")
+            kept.RUNS.write_text(lines_text(found), "utf-8")
+
+
+def traced_lines(runner: Runner) -> dict[str, object]:
+    """The entry of each piece, without what is as it is unless it is said."""
+    pieces = [one for one in Material(load()).all("piece") if isinstance(one, Piece)]
+    return {readable.lines_key(one): lean(readable.lines_of(one, runner)) for one in pieces}
+
+
+def lean(value: Any) -> Any:
+    """A record as JSON holds it, without defaults and places, and with few digits."""
+    if isinstance(value, Op):
+        value = replace(value, file="", source="")
+    if is_dataclass(value):
+        said = {f.name: getattr(value, f.name) for f in fields(value)}
+        changed = {f.name for f in fields(value) if said[f.name] != f.default}
+        return {name: lean(each) for name, each in said.items() if name in changed}
+    if isinstance(value, tuple):
+        return [lean(each) for each in value]
+    return float(f"{value:.{VALUE_DIGITS}g}") if isinstance(value, float) else value
 
 
 def lines_text(found: Mapping[str, object]) -> str:
@@ -294,6 +315,7 @@ def main() -> int:
         if given.effects:
             write_effects(runner)
             write_runs(runner)
+            readable.FILE.write_text(lines_text(traced_lines(runner)), "utf-8")
             return 0
         chosen = [kind for name, kind in kinds().items() if given.kind in ("", name)]
         wrong = sum(check(kind, given.count, runner) for kind in chosen)

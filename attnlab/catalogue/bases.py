@@ -62,7 +62,7 @@ def read_base(folder: Path) -> tuple[list[Challenge], list[tuple[str, AttnlabErr
 
     Raises `Unreadable` where what they share cannot be.
     """
-    base = _read_shared(Path(os.path.abspath(folder)))  # noqa: PTH100  resolve() follows links
+    base = read_shared(folder)
     good: list[Challenge] = []
     bad: list[tuple[str, AttnlabError]] = []
     for path in sorted(path for part in PARTS for path in (base.folder / part).glob("*.toml")):
@@ -82,7 +82,9 @@ def read_decoys(folder: Path) -> dict[str, tuple[Edit, ...]]:
     return _decoys(folder, read_text(folder / SOLUTION))
 
 
-def _read_shared(folder: Path) -> Base:
+def read_shared(folder: Path) -> Base:
+    """What is the same for all bugs and tasks of the base in `folder`; raises `Unreadable`."""
+    folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links
     document = read_document(folder / BASE_FILE)
     check_format(document)
     found = document.read(BASE)

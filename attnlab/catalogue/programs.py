@@ -10,7 +10,7 @@ stages/        tasks after the bugs, a folder each
 
 import os
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -48,8 +48,7 @@ def read_program(folder: Path) -> Program:
     folder = Path(os.path.abspath(folder))  # noqa: PTH100  resolve() follows links: another slug
     document = read_document(folder / PROGRAM_FILE)
     found = document.read(PROGRAM)
-    files = read_files(folder / "base", (*found["edit"], *found["given"]))
-    units = tuple(_read_unit(path, files) for path in described(folder / "units"))
+    files, units = _read_right(folder, found)
     training = _training(document, found["training"], units)
     bugs = tuple(_read_patch(path, files, found["edit"]) for path in described(folder / "bugs"))
     decoys = tuple(_read_patch(path, files, found["edit"]) for path in described(folder / "decoys"))
@@ -69,6 +68,16 @@ def read_program(folder: Path) -> Program:
     )
     _check_ids(document, program)
     return program
+
+
+def read_units(folder: Path) -> tuple[Files, tuple[Unit, ...]]:
+    """The right files of the program in `folder`, and its units; raises `Unreadable`."""
+    return _read_right(folder, read_document(folder / PROGRAM_FILE).read(PROGRAM))
+
+
+def _read_right(folder: Path, found: Mapping[str, Any]) -> tuple[Files, tuple[Unit, ...]]:
+    files = read_files(folder / "base", (*found["edit"], *found["given"]))
+    return files, tuple(_read_unit(path, files) for path in described(folder / "units"))
 
 
 def _read_unit(path: Path, files: Files) -> Unit:

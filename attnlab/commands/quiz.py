@@ -206,7 +206,6 @@ def warm_runner() -> Iterator[Runner]:
     from functools import cache
 
     from attnlab.questions.base import Runner
-    from attnlab.questions.runs import shipped
 
     with ExitStack() as stack:
 
@@ -220,7 +219,7 @@ def warm_runner() -> Iterator[Runner]:
             lambda job: worker().run_job(job),
             lambda job: worker().run_program(job),
             _kept_runs(),
-            shipped,
+            shipped=True,
         )
 
 

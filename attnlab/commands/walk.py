@@ -74,7 +74,7 @@ def _parts(report: Report, puzzle: bool) -> list[Ablation]:
 
 def _ask_each(page: WalkPage, ops: Sequence[Op]) -> None:
     """Each line by itself: its shape is asked for where it is certain, then it is explained."""
-    from attnlab.questions.kinds.shapes import value_row
+    from attnlab.questions.readable import value_row
     from attnlab.render.screen import stdout
     from attnlab.render.walk import show_end, show_head, show_source, show_step
 
@@ -102,7 +102,6 @@ def _ask(row: Op, sizes: Sizes) -> float:
     from attnlab.errors import AttnlabError
     from attnlab.questions.kinds.shapes import EXPECTED, Run, judge_axes
     from attnlab.records.quiz import POINTS
-    from attnlab.records.trace import Trace
 
     while True:
         typed = type_line("which axes has the value of the line?")
@@ -110,7 +109,7 @@ def _ask(row: Op, sizes: Sizes) -> float:
             if typed == "?":
                 note(f"type {EXPECTED}; the sizes stand at the top")
                 continue
-            found = judge_axes(typed, [row], [Run(Trace(), sizes)])
+            found = judge_axes(typed, row, [Run(row.shape, sizes)])
         except AttnlabError as error:
             tell(error)
             continue

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from attnlab import __version__
 from attnlab.errors import Broken, Refused
-from attnlab.questions.runs import run_key
+from attnlab.questions.kept import RUNS, find_entry, run_key
 from attnlab.records.practice import Mark
 from attnlab.records.quiz import BUDGET, Measurement, Question, QuizVerdict
 from attnlab.suggest import did_you_mean
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from attnlab.catalogue.load import Catalogue
     from attnlab.records import Job, Report
     from attnlab.records.program import ProgramJob, ProgramReport, TrainingRun
-    from attnlab.records.trace import Op, Trace
+    from attnlab.records.trace import Op
     from attnlab.run_store import RunStore
 
 R = TypeVar("R")
@@ -53,31 +53,25 @@ class Judged(NamedTuple):
 
 
 class Runner:
-    """Runs jobs in the worker that `run_job` and `run_program` reach; a trace is made once. What
-    `runs` gives was run before."""
+    """Runs jobs in the worker that `run_job` and `run_program` reach, each once; those whose result
+    comes with attnlab not at all, if it may be `shipped`."""
 
     def __init__(
         self,
         run_job: Callable[[Job], Report],
         run_program: Callable[[ProgramJob], ProgramReport],
         kept: RunStore | None = None,
-        runs: Callable[[], Mapping[str, TrainingRun]] = dict,
+        shipped: bool = False,
     ) -> None:
         self.run_job, self.run_program = run_job, run_program
-        self.kept, self.runs = kept, runs
+        self.kept, self.shipped = kept, shipped
         self._here: dict[str, Any] = {}
-
-    def trace(self, job: Job) -> Trace:
-        """Of what ran; nothing where it could not be run."""
-        from attnlab.records.trace import Trace
-
-        return self.once(job, Trace, lambda: self.run_job(job).trace or Trace())
 
     def evidence(self, job: ProgramJob) -> TrainingRun | None:
         """The run of a program with what was measured; None where it ended early."""
         from attnlab.records.program import TrainingRun
 
-        if known := self.runs().get(run_key(job)):
+        if self.shipped and (known := find_entry(RUNS, run_key(job), TrainingRun)):
             return known
         empty = TrainingRun(steps=0, losses=(), expected_start=0.0, seconds=0.0)
         run = self.once(job, TrainingRun, lambda: self.run_program(job).run or empty)

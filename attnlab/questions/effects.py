@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from functools import cache
 from pathlib import Path
 
 from attnlab.errors import AttnlabError
 from attnlab.grading.program_sources import unit_code
 from attnlab.questions.base import Runner
+from attnlab.questions.kept import find_entry
 from attnlab.questions.material import Patched, files_of
-from attnlab.records import Code, Job, Limits, from_json, record
+from attnlab.records import Code, Job, Limits, record
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import PartResult, ProgramJob, Unit
 from attnlab.target.challenge_job import challenge_job
@@ -54,18 +54,13 @@ class Effect:
     message: str = ""  # of the first that fails
 
 
-@cache
-def known() -> dict[str, Effect]:
-    return from_json(dict[str, Effect], FILE.read_text("utf-8")) if FILE.exists() else {}
-
-
 def key(one: Patched) -> str:
     return f"{one.base}/{one.id}"
 
 
 def effect_of(one: Patched, runner: Runner) -> Effect | None:
     """What comes of a patch; None where it is not known and cannot be found out."""
-    if found := known().get(key(one)):
+    if found := find_entry(FILE, key(one), Effect):
         return found
     try:
         return runner.once((one.base, one.text), Effect, lambda: measure(one, runner))

@@ -9,25 +9,26 @@ from __future__ import annotations
 import ast
 import random
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property, lru_cache
+from functools import cached_property, lru_cache, partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attnlab.catalogue.bases import read_decoys
-from attnlab.catalogue.load import Catalogue
+from attnlab.catalogue.bases import SOLUTION, read_decoys, read_shared
+from attnlab.catalogue.folders import BASE_FILE, read_slug
+from attnlab.catalogue.load import Catalogue, read_challenge
 from attnlab.catalogue.patches import apply_edits, read_text
-from attnlab.catalogue.programs import read_program
+from attnlab.catalogue.programs import read_program, read_units
 from attnlab.catalogue.texts import edited_solution, notes_text
 from attnlab.catalogue.toml_rules import read_document
+from attnlab.errors import AttnlabError
 from attnlab.files import PARSING
 from attnlab.grading.program_sources import unit_code
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.records import Challenge, Code, Contract, Job, record
-from attnlab.records.program import Files, Program, ProgramBug
+from attnlab.records.program import Files, Program, ProgramBug, Unit
 from attnlab.sizes import Sizes
-from attnlab.target.challenge_job import challenge_job
 
 LONGEST, LEAST = 40, 20  # lines that are shown of a file
 
@@ -94,13 +95,17 @@ class Material:
         if not what:
             return None
         folders = [f for f in self.folders if what != "program" or is_program(f)]
-        found = self.of(dice.choice(folders), what)
+        folder = dice.choice(folders)
+        if what == "piece":  # the others are not read
+            makers = piece_makers(folder)
+            return dice.choice(makers)() if makers else None
+        found = self.of(folder, what)
         return dice.choice(found) if found else None
 
     def of(self, folder: Path, what: str) -> Sequence[object]:
         """All of one folder."""
         if what == "piece":
-            return read_pieces(folder)
+            return [make() for make in piece_makers(folder)]
         bugs = (one for one in read_patched(folder) if one.program and not one.is_right)
         return tuple(bugs) if what == "program" else read_patched(folder)
 
@@ -121,22 +126,33 @@ def read_folder(folder: Path) -> Program | tuple[Challenge, ...]:
 
 
 @lru_cache(maxsize=64)
-def read_pieces(folder: Path) -> tuple[Piece, ...]:
-    """The right files of a folder: a challenge's solution and others, or a program's units."""
-    found = read_folder(folder)
-    if isinstance(found, Program):
-        return tuple(
-            Piece(base=found.slug, code=unit_code(unit, found.files, ""), contract=unit.contract)
-            for unit in found.units
-        )
-    return tuple(_solutions(found[0])) if found else ()
+def piece_makers(folder: Path) -> tuple[Callable[[], Piece], ...]:
+    """What reads each right file of a folder: a challenge's solution and others, or the units of a
+    program; of one that is broken, nothing. Bugs are not read for it."""
+    try:
+        if is_program(folder):
+            files, units = read_units(folder)
+            return tuple(partial(_unit_piece, read_slug(folder), unit, files) for unit in units)
+        if (folder / BASE_FILE).exists():
+            base = read_shared(folder)
+            paths = (str(folder / SOLUTION), *base.alternatives)
+            name, shared = base.found["class"], (base.slug, base.contract)
+        else:
+            one = read_challenge(folder)
+            paths = (one.solution, *one.alternatives)
+            name, shared = one.class_name, (one.slug, one.contract)
+    except AttnlabError:
+        return ()
+    return tuple(partial(_file_piece, Path(path), name, *shared) for path in paths)
 
 
-def _solutions(challenge: Challenge) -> Iterator[Piece]:
-    for path in (challenge.solution, *challenge.alternatives):
-        job = challenge_job(challenge, Path(path), stages=("trace",))
-        base = challenge.base or challenge.slug
-        yield Piece(base=base, code=job.candidate, contract=challenge.contract)
+def _unit_piece(base: str, unit: Unit, files: Files) -> Piece:
+    return Piece(base=base, code=unit_code(unit, files, ""), contract=unit.contract)
+
+
+def _file_piece(path: Path, name: str, base: str, contract: Contract) -> Piece:
+    code = Code(file=str(path), text=read_text(path), name=name, path=str(path))
+    return Piece(base=base, code=code, contract=contract)
 
 
 @lru_cache(maxsize=64)

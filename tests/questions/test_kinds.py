@@ -22,14 +22,14 @@ from attnlab.questions.base import (
     kinds,
     read_id,
 )
+from attnlab.questions.kept import RUNS, all_entries, run_key
 from attnlab.questions.kinds import effect, incident, lines, numbers, shapes, spot, why
 from attnlab.questions.kinds.incident import evidence_job
-from attnlab.questions.material import Excerpt, Material, Patched, excerpt, read_pieces
-from attnlab.questions.runs import run_key, shipped
+from attnlab.questions.material import Excerpt, Material, Patched, excerpt
 from attnlab.questions.walk import texts
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import ProgramReport, TrainingRun
-from attnlab.records.trace import Op, Trace
+from attnlab.records.trace import Op
 from benchmarks.quiz import (
     incident_jobs,
     problems,
@@ -43,7 +43,7 @@ from benchmarks.quiz import (
 
 @pytest.fixture(scope="session")
 def runner(worker):
-    return Runner(worker.run_job, worker.run_program)
+    return Runner(worker.run_job, worker.run_program, shipped=True)
 
 
 def refuse(job):
@@ -186,12 +186,7 @@ SIZES = {"B": 4, "H": 6, "S": 11, "hd": 5, "D": 30}
 )  # fmt: skip
 def test_shapes_are_judged_by_names_and_numbers(typed, mark):
     """Right sizes in another order count half."""
-    run = shapes.Run(Trace(), SIZES)
-    assert shapes.judge_axes(typed, [ROW], [run]).mark == mark
-
-
-def other_row(**changes):
-    return Op(**{name: getattr(ROW, name) for name in ROW.__dataclass_fields__} | changes)
+    assert shapes.judge_axes(typed, ROW, [shapes.Run(ROW.shape, SIZES)]).mark == mark
 
 
 @pytest.mark.parametrize(
@@ -205,30 +200,15 @@ def other_row(**changes):
 def test_a_number_is_judged_at_the_sizes_that_are_shown(typed, mark):
     """A number may stand beside names, and in an expression for a name of that size."""
     sizes = {"B": 3, "H": 4, "S": 9, "hd": 8, "D": 32}
-    runs = [shapes.Run(Trace(), SIZES), shapes.Run(Trace(), SIZES | sizes)]
-    assert shapes.judge_axes(typed, [ROW, other_row(shape=(3, 4, 9, 8))], runs).mark == mark
-
-
-@pytest.mark.parametrize(
-    ("source", "known"),
-    [
-        ("q = torch.matmul(x, y)", True), ("return a + b @ c", False), ("q = b @ c  # here", True),
-        ("q = self.heads(b @ c)", False), ("q = self.matmul(b @ c)", False), ("b @ c,", False),
-        ("q, k = b @ c", False), ("x = f(b @ c)[0]", False), (".mT @ c)", False),
-    ],
-)  # fmt: skip
-def test_the_value_of_a_line_is_known_or_not_asked_for(source, known):
-    """A helper may change what the last operation of the line made; a loop may change its shape."""
-    row = other_row(op="matmul")
-    assert shapes.value_row(source, [row]) == (row if known else None)
-    assert shapes.value_row(source, [other_row(op="matmul", shape=(2, 3)), row]) is None
+    runs = [shapes.Run(ROW.shape, SIZES), shapes.Run((3, 4, 9, 8), SIZES | sizes)]
+    assert shapes.judge_axes(typed, ROW, runs).mark == mark
 
 
 def test_a_shape_that_is_right_by_chance_is_wrong():
     """S is 6 as H is: a name is judged at both sets of sizes."""
-    other = other_row(shape=(4, 7, 11, 5))
-    runs = [shapes.Run(Trace(), SIZES | {"G": 6}), shapes.Run(Trace(), SIZES | {"H": 7, "G": 6})]
-    found = shapes.judge_axes("B G S hd", [ROW, other], runs)
+    sizes = SIZES | {"G": 6}
+    runs = [shapes.Run(ROW.shape, sizes), shapes.Run((4, 7, 11, 5), sizes | {"H": 7})]
+    found = shapes.judge_axes("B G S hd", ROW, runs)
     assert (found.mark, "chance" in found.message) == ("wrong", True)
 
 
@@ -313,9 +293,10 @@ def test_a_program_is_measured_while_it_trains(worker):
 def test_what_comes_of_every_bug_is_known():
     """effects.json has each bug and decoy: `python -m benchmarks.quiz --effects` adds new ones."""
     found = {effects.key(one) for one in Material(load()).all("patched") if one.id}
-    assert not found - effects.known().keys()
-    assert {effect.worst for effect in effects.known().values()} <= {*effects.EFFECTS, ""}
-    messages = [effect.message for effect in effects.known().values()]
+    known = all_entries(effects.FILE, effects.Effect)
+    assert not found - known.keys()
+    assert {effect.worst for effect in known.values()} <= {*effects.EFFECTS, ""}
+    messages = [effect.message for effect in known.values()]
     assert messages == [effects.INTERNAL.sub("", message) for message in messages]
     long = "/home/me/venv/torch/nn/functional.py:26: IndexError: out of range"
     assert effects.INTERNAL.sub("", long) == "torch/nn/functional.py:26: IndexError: out of range"
@@ -324,8 +305,9 @@ def test_what_comes_of_every_bug_is_known():
 def test_every_incident_is_asked_without_a_run():
     """runs.json has them as the programs are now: `python -m benchmarks.quiz --effects`."""
     names = {run_key(job) for job in incident_jobs()}
-    assert shipped().keys() <= names
-    assert len(names - shipped().keys()) <= 1  # one that raises before its first loss
+    known = all_entries(RUNS, TrainingRun).keys()
+    assert known <= names
+    assert len(names - known) <= 1  # one that raises before its first loss
 
 
 def test_every_reason_is_asked_before_one_comes_again():
@@ -487,12 +469,12 @@ def test_code_that_was_asked_about_waits():
     assert draw_about("", kind, 3, load(), nothing, everything)
 
 
-def test_a_line_of_shapes_names_the_arguments_of_its_own_function(runner):
+def test_a_line_of_shapes_names_the_arguments_of_its_own_function():
     """Not those of the module that calls it, which are told beside."""
     folder = next(f for f in load().folders if f.name == "shifted-norms")
-    piece = read_pieces(folder)[0]
+    piece = Material(load()).of(folder, "piece")[0]
     line = next(n for n, text in enumerate(piece.text.splitlines(), 1) if "self.norm(x)" in text)
     here = excerpt(piece.text, line)
-    said = shapes.shown(piece, here, line, shapes.run(piece, 0, runner))["log"]
+    said = shapes.shown(piece, here, line, piece.sizes(0))["log"]
     assert said[0].endswith("forward gets x")
     assert said[1].startswith("PortedModel is called with tokens (B S), ")

@@ -9,7 +9,7 @@ import pytest
 
 import attnlab
 from attnlab.catalogue.load import load
-from attnlab.questions.material import read_pieces
+from attnlab.questions.material import Material
 from attnlab.questions.walk import patterns, texts, walk
 from attnlab.records.trace import Trace
 
@@ -141,7 +141,7 @@ def test_what_is_told_of_a_line_is_so_in_its_numbers(worker):
     attention passes for a projection."""
     folders = {f.name: f for f in load().folders}
     for name in ("bounded-scores", "shifted-windows", "shifted-norms"):
-        for piece in read_pieces(folders[name]):
+        for piece in Material(load()).of(folders[name], "piece"):
             ops = worker.run_job(piece.trace_job(0)).trace.ops
             known = patterns(Trace(ops=ops))
             for op in ops:

@@ -10,10 +10,10 @@ import random
 from collections.abc import Sequence
 
 from attnlab.questions.base import Part, Runner, about, choice
-from attnlab.questions.kinds.shapes import SETS, ask_shape, fits, readable_lines, run, shown
+from attnlab.questions.kinds.shapes import ask_shape, shown
 from attnlab.questions.material import Piece, excerpt
-from attnlab.questions.walk import texts, walk
-from attnlab.records.walk import WalkStep
+from attnlab.questions.readable import Line, lines_of
+from attnlab.questions.walk import texts
 
 MATERIAL = "piece"
 ABOUT = ("shapes",)  # what it can be asked about
@@ -26,30 +26,27 @@ STAGES = (
 
 
 def draw(piece: Piece, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
-    runs = [run(piece, number, runner) for number in SETS]
-    steps = {step.line: step for step in walk(runs[0].trace) if step.why}
-    found = [one for one in readable_lines(piece, runs) if one.number in steps]
-    found = sorted(
-        (one for one in found if fits(one.rows, runs)), key=lambda one: one.rows[0].index
-    )
-    here = excerpt(piece.text, found[len(found) // 2].number if found else 1)
-    lines = [one for one in found if here.first <= one.number <= here.last][:MOST]
-    if len(lines) < FEWEST:
+    lines = lines_of(piece, runner)
+    known = sorted((one for one in lines.all if one.known_as), key=lambda one: one.value.index)
+    here = excerpt(piece.text, known[len(known) // 2].number if known else 1)
+    found = [one for one in known if here.first <= one.number <= here.last][:MOST]
+    if len(found) < FEWEST:
         return None
-    code = shown(piece, here, None, runs[0])
-    parts = [[ask_shape(one, runs), _ask_why(steps[one.number], dice)] for one in lines]
+    code = shown(piece, here, None, lines.sizes[0])
+    parts = [[ask_shape(one, lines.sizes), _ask_why(one, dice)] for one in found]
     material = {"base": piece.base, "category": "shapes"}
     return [about(part, code, material) for both in parts for part in both if part]
 
 
-def _ask_why(step: WalkStep, dice: random.Random) -> Part | None:
+def _ask_why(line: Line, dice: random.Random) -> Part | None:
     """The reason for a line among those for other stages: of its own more may be true."""
-    mine = set().union(*(stage for stage in STAGES if stage & step.why.keys()))
-    others = [name for name in texts()["why"] if name not in mine and name not in step.source]
+    name, *_ = names = line.known_as
+    mine = set[str]().union(*(stage for stage in STAGES if stage & {*names}))
+    why, source = texts()["why"], line.value.source
+    others = [other for other in why if other not in mine and other not in source]
     if len(others) < 3:
         return None
-    wrong = [texts()["why"][name] for name in dice.sample(others, 3)]
-    name, right = next(iter(step.why.items()))
-    prompt = f"What is line {step.line} itself there for?"
-    question, right, judge = choice(dice, right, wrong, prompt)
+    wrong = [why[other] for other in dice.sample(others, 3)]
+    prompt = f"What is line {line.number} itself there for?"
+    question, right, judge = choice(dice, why[name], wrong, prompt)
     return Part(question=question, right=right, judge=judge, why=f"It is known as: {name}.")

@@ -19,80 +19,59 @@ from typing import Any, NamedTuple
 from attnlab.errors import Refused
 from attnlab.questions.base import Judged, Part, Runner, about, asked, choice
 from attnlab.questions.material import Excerpt, Piece, excerpt, tree_of
+from attnlab.questions.readable import SUMMED, Line, lines_of
 from attnlab.records import Input
-from attnlab.records.trace import Op, Trace
+from attnlab.records.trace import Op
 from attnlab.sizes import Sizes, UnknownSize, measure
 
 MATERIAL = "piece"
 ABOUT = ("shapes",)  # what it can be asked about
 EXPECTED = "the axes as names or numbers, such as B S D"
-SETS = (0, 1)  # of sizes: that which the question names, and another
-SYMBOLS = {
-    ast.MatMult: "matmul", ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div",
-    ast.BitAnd: "and", ast.BitOr: "or",
-}  # fmt: skip
 LAYOUT = {
     "view", "reshape", "transpose", "permute", "unflatten", "flatten", "expand", "contiguous",
     "unsqueeze", "squeeze", "cat", "repeat_interleave", "narrow", "movedim",
 }  # fmt: skip
-LAYERS = ("linear", "embedding", "layer_norm", "rms_norm")
 AXIS, WORD = re.compile(r"[\w'*/+-]+"), re.compile(r"[^\W\d]\w*")
 NUMBER = re.compile(r"(?<![\w'])(\d{1,9})(?![\w'])")
 SIZE_OF = re.compile(r"^(?:torch\.)?Size\b")  # as it is printed
 TIMES = re.compile(r"(?<=\d)\s*x\s*(?=\d)|(?<=\s)x(?=\s)")
 MOST = 5  # parts of an expression with two numbers
-SUMMED = {
-    "matmul": "a matrix product sums over the last axis of its left operand",
-    "softmax": "softmax divides by a sum over the axis that `dim` names",
-    "sum": "`dim` names it",
-    "mean": "`dim` names it",
-}
 
 
 def draw(piece: Piece, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
-    runs = [run(piece, number, runner) for number in SETS]
-    lines = [found for found in readable_lines(piece, runs) if fits(found.rows, runs)]
-    if not lines:
+    lines = lines_of(piece, runner)
+    if not lines.all:
         return None
-    chosen = dice.choice(lines)
-    first, row = ask_shape(chosen, runs), chosen.rows[0]
-    code = shown(piece, excerpt(piece.text, chosen.number), chosen.number, runs[0])
-    parts = [first, *_follow_ups(piece, runs[0].trace, row, dice)]
+    chosen = dice.choice(lines.all)
+    code = shown(piece, excerpt(piece.text, chosen.number), chosen.number, lines.sizes[0])
+    parts = [ask_shape(chosen, lines.sizes), *_follow_ups(piece, chosen, dice)]
     return [about(part, code, {"base": piece.base, "category": "shapes"}) for part in parts]
 
 
 class Run(NamedTuple):
-    trace: Trace
-    sizes: Sizes  # what the names of its axes stand for
+    """What is known of a tensor at some sizes."""
+
+    shape: tuple[int, ...]
+    sizes: Sizes  # what the names of axes stand for
 
 
-class Line(NamedTuple):
-    number: int
-    name: str  # what the line assigns
-    rows: tuple[Op, ...]  # the last one of it, in each run
-
-
-def run(piece: Piece, number: int, runner: Runner) -> Run:
-    trace = runner.trace(piece.trace_job(number))
-    return Run(trace, {**piece.sizes(number), **trace.sizes})
-
-
-def ask_shape(line: Line, runs: Sequence[Run]) -> Part:
+def ask_shape(line: Line, sizes: Sequence[Sizes]) -> Part:
     """What the shape is after a line."""
-    row = line.rows[0]
+    row = line.value
+    runs = [Run(*pair) for pair in zip((row.shape, line.other), sizes, strict=True)]
     prompt = f"What is the shape of `{line.name}` after line {line.number}?"
     return Part(
         question=asked(prompt, EXPECTED),
         right=f"{' '.join(row.axes)}, here {' '.join(map(str, row.shape))}",
-        judge=lambda typed: judge_axes(typed, line.rows, runs),
-        rows=[op for op in runs[0].trace.ops if op.line == row.line and op.index <= row.index],
+        judge=lambda typed: judge_axes(typed, row, runs),
+        rows=line.rows,
     )
 
 
-def shown(piece: Piece, here: Excerpt, line: int | None, first: Run) -> dict[str, Any]:
+def shown(piece: Piece, here: Excerpt, line: int | None, sizes: Sizes) -> dict[str, Any]:
     """The fields of a question about a part of the code, one line of it marked."""
     log = tuple(_arguments(piece, line or here.first))
-    return {**here.code(Path(piece.code.file).name, line), "sizes": first.sizes, "log": log}
+    return {**here.code(Path(piece.code.file).name, line), "sizes": sizes, "log": log}
 
 
 def _arguments(piece: Piece, line: int) -> Iterator[str]:
@@ -136,72 +115,12 @@ def _entry(piece: Piece) -> ast.FunctionDef | None:
     return None
 
 
-# ---------------------------------------------------------------- which lines
-
-
-def readable_lines(piece: Piece, runs: Sequence[Run]) -> Iterator[Line]:
-    """Lines `NAME = EXPRESSION` whose value is the output of the last row there."""
-    text = piece.text.splitlines()
-    for node in ast.walk(tree_of(piece.text)):
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], lineno=line, end_lineno=end):
-                ops = ([op for op in trace.ops if op.line == line] for trace, _ in runs)
-                rows = tuple(row for each in ops if (row := value_row(text[line - 1], each)))
-                same = line == end and len(rows) == len(runs)
-                if same and all(len(row.shape) > 1 for row in rows):
-                    yield Line(line, name, rows)
-
-
-def fits(rows: Sequence[Op], runs: Sequence[Run]) -> bool:
-    """Whether the names of the axes are right in every run."""
-    try:
-        return all(
-            tuple(_size(axis, sizes) for axis in rows[0].axes) == row.shape
-            for row, (_, sizes) in zip(rows, runs, strict=True)
-        )
-    except Refused:
-        return False
-
-
-def value_row(source: str, ops: Sequence[Op]) -> Op | None:
-    """The row that is the value of a line's one statement, of all rows of the line; None where that
-    is not certain, or where the line ran several times with different shapes."""
-    try:
-        body = tree_of(source.strip()).body
-    except (SyntaxError, ValueError):  # a part of a longer statement
-        return None
-    match body:
-        case [
-            ast.Assign(targets=[ast.Name() | ast.Attribute()], value=value)
-            | ast.Return(value=ast.expr() as value)
-        ] if ops:
-            shapes = {op.shape for op in ops if op.op == ops[-1].op}
-            sure = _makes(value, ops[-1]) and ops[-1].shape and len(shapes) == 1
-            return ops[-1] if sure else None
-    return None
-
-
-def _makes(value: ast.expr, row: Op) -> bool:
-    """Whether the outermost operation of the expression is that of the row."""
-    match value:
-        case ast.BinOp(op=symbol):
-            return SYMBOLS.get(type(symbol)) == row.op
-        case ast.Call(func=ast.Attribute(value=ast.Name(id="self"), attr=name)):
-            return row.module.rpartition(".")[2] == name and row.op in LAYERS
-        case ast.Call(func=ast.Attribute(attr=name)):
-            return name == row.op
-        case ast.Subscript():  # what another one inside of it reads may be the only tensor
-            inner = sum(isinstance(node, ast.Subscript) for node in ast.walk(value)) > 1
-            return row.op == "getitem" and not inner
-    return False
-
-
 # ---------------------------------------------------------------- judging
 
 
-def judge_axes(typed: str, rows: Sequence[Op], runs: Sequence[Run]) -> Judged:
-    """Compare names with the shapes in all runs, numbers with that in the first one. A number in an
-    expression may stand for what has that size in the first one."""
+def judge_axes(typed: str, row: Op, runs: Sequence[Run]) -> Judged:
+    """Compare names with the shapes in all runs, numbers with that in the first one, of which the
+    row is. A number in an expression may stand for what has that size in the first one."""
     first = runs[0].sizes
     text = SIZE_OF.sub("", typed.strip())
     axes = AXIS.findall(TIMES.sub(" ", text) if "x" not in map(str.lower, first) else text)
@@ -212,18 +131,18 @@ def judge_axes(typed: str, rows: Sequence[Op], runs: Sequence[Run]) -> Judged:
 
     def fits(order: Sequence[int]) -> bool:
         return all(
-            row.shape[n] in sizes or (number and not WORD.search(axis))
-            for number, (row, known) in enumerate(zip(rows, meant, strict=True))
+            run.shape[n] in sizes or (number and not WORD.search(axis))
+            for number, (run, known) in enumerate(zip(runs, meant, strict=True))
             for axis, sizes, n in zip(axes, known, order, strict=True)
         )
 
-    if sorted(found) == sorted(rows[0].shape):
+    if sorted(found) == sorted(row.shape):
         places = range(len(axes))
         if fits(places):
             return Judged("right", answer, "")
         if any(map(fits, permutations(places))):
             return Judged("partly", answer, "the sizes are right, their order is not")
-    return Judged("wrong", answer, _difference(axes, found, rows[0]))
+    return Judged("wrong", answer, _difference(axes, found, row))
 
 
 def _meanings(axis: str, first: Sizes, sizes: Sizes) -> set[int]:
@@ -266,11 +185,10 @@ def _size(axis: str, sizes: Sizes) -> int:
 # ---------------------------------------------------------------- what is asked next
 
 
-def _follow_ups(piece: Piece, trace: Trace, row: Op, dice: random.Random) -> Iterator[Part]:
-    if row.op in LAYOUT:
-        yield _view_or_copy(row, dice)
-    summed = [op for op in trace.ops if op.line == row.line and op.op in SUMMED and op.parents]
-    if summed and (part := _summed_axis(piece, trace, summed[-1], dice)):
+def _follow_ups(piece: Piece, line: Line, dice: random.Random) -> Iterator[Part]:
+    if line.value.op in LAYOUT:
+        yield _view_or_copy(line.value, dice)
+    if line.left and (part := _summed_axis(piece, line, dice)):
         yield part
 
 
@@ -284,18 +202,18 @@ def _view_or_copy(row: Op, dice: random.Random) -> Part:
     return Part(question=asked, right=right, judge=judge, why=why)
 
 
-def _summed_axis(piece: Piece, trace: Trace, row: Op, dice: random.Random) -> Part | None:
-    left = next((op for op in trace.ops if op.index == row.parents[0]), None)
-    place = -1 if row.op == "matmul" else _dim(piece.text, row)
-    if left is None or place is None or len({*left.axes}) != len(left.axes) or len(left.axes) < 2:
+def _summed_axis(piece: Piece, line: Line, dice: random.Random) -> Part | None:
+    row = next(op for op in reversed(line.rows) if op.op in SUMMED and op.parents)
+    left, place = line.left, -1 if row.op == "matmul" else _dim(piece.text, row)
+    if place is None or len({*left}) != len(left) or len(left) < 2:
         return None
-    choices = [f"axis {n} ({axis})" for n, axis in enumerate(left.axes)]
+    choices = [f"axis {n} ({axis})" for n, axis in enumerate(left)]
     if not -len(choices) <= place < len(choices):
         return None
     whose = "of its left operand " if row.op == "matmul" else "of its operand "
     prompt = f"`{row.op}` on line {row.line}: which axis {whose}is summed over?"
     asked, right, judge = choice(dice, choices[place], choices, prompt, ordered=True)
-    why = f"The operand is {' '.join(left.axes)}; {SUMMED[row.op]}."
+    why = f"The operand is {' '.join(left)}; {SUMMED[row.op]}."
     return Part(question=asked, right=right, judge=judge, why=why)
 
 
