@@ -50,6 +50,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "mask-effect": masks.mask_effect,
     "padding-invariance": padding.padding_invariance,
     "prefill-equals-decode": decoding.prefill_equals_decode,
+    "positions-read": order.positions_read,
     "position-sensitivity": order.position_sensitivity,
     "permutation-equivariance": order.permutation_equivariance,
     "norm-kept": rotations.norm_kept,
@@ -62,6 +63,7 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
 OF_AXES = {  # that need to know which axis is which
     *("batch-independence", "edge-shapes", "causality", "mask-effect", "padding-invariance"),
     *("prefill-equals-decode", "position-sensitivity", "permutation-equivariance"),
+    "positions-read",
 }
 
 

@@ -40,6 +40,11 @@ def guessed_job(
             fed, unknown = fed.with_flags(inputs=error.proposed), error.names
         except Unsized as error:
             fed = fed.with_flags(sizes=error.proposed)
+        except Refused:
+            demo = None if answer else _demo_of(typed)
+            if demo is None:
+                raise
+            return own_job(demo, limits=limits, options=options)
     else:
         job = own_job(fed, limits=limits, options=options, answer=answer)
     if fed is not typed and not unknown and job.contract:
@@ -110,12 +115,14 @@ def _fitted_job(fed: TraceCommand, typed: TraceCommand, job: Job) -> Job:
 
 
 def _demo_of(typed: TraceCommand) -> TraceCommand | None:
-    """The command for the whole file of a class, where that has a demo and no flag describes how
-    the class is built or fed."""
+    """The command for the whole file of a class, where that has a demo of the class and no flag
+    describes how it is built or fed."""
     place, name = split_target(typed.target)
     if not name or not place.endswith(".py") or typed.describes_module:
         return None
-    return replace(typed, target=place) if outline_code(read_source(Path(place))).demo else None
+    seen = outline_code(read_source(Path(place)))
+    shown = name in seen.definitions and name in seen.demo_names
+    return replace(typed, target=place) if shown else None
 
 
 def second_fit(

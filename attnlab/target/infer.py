@@ -7,7 +7,7 @@ add, ready to paste.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from dataclasses import replace
 
 from attnlab.catalogue.literals import Scalar, Symbol, check_size, plain_literal
@@ -278,15 +278,20 @@ def _constructor_arguments(
     told = set(sizes)
     sizes = dict(sizes)
     named_sizes = {DIMENSIONS.get(parameter.name) for parameter in build.parameters}
+    symbols = {p.name: DIMENSIONS.get(p.name) or _role(p, named_sizes) for p in build.parameters}
+    defaults = {(symbols[p.name], p.default) for p in build.parameters}
     for parameter in build.parameters:
-        role = parameter.role if parameter.required or parameter.role not in named_sizes else None
-        symbol = DIMENSIONS.get(parameter.name) or (role if isinstance(role, Symbol) else "")
+        symbol, role = symbols[parameter.name], parameter.role
         stated = given.get(parameter.name, parameter.default)
         free = symbol not in ("", "hd") and sizes.get(symbol, stated) == stated
         if free and _is_size(stated):
             sizes[symbol] = int(stated or 0)  # embed_dim=64 tells what D is; hd stays D / H
             found[parameter.name] = Symbol(symbol)
-        elif symbol and parameter.name not in given and (parameter.required or symbol in told):
+        elif (  # a told width that is the default of another argument is that one's
+            symbol
+            and parameter.name not in given
+            and (parameter.required or (symbol in told and (symbol, sizes[symbol]) not in defaults))
+        ):
             found[parameter.name] = Symbol(symbol)
         elif parameter.required:
             meant = (role if isinstance(role, Symbol) else None, LITERALS.get(parameter.name), role)
@@ -304,6 +309,12 @@ def _constructor_arguments(
         raise _cannot_build(build, missing, said)
     order = [*build.names(), *given]
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
+
+
+def _role(parameter: Parameter, named: Container[str | None]) -> str:
+    """The symbol that an argument stands for by its use, where no other has it by its name."""
+    role = parameter.role if parameter.required or parameter.role not in named else ""
+    return role if isinstance(role, Symbol) else ""
 
 
 def _is_size(value: Scalar | None) -> bool:

@@ -20,6 +20,7 @@ _WEIGHTLESS = """
     Dropout Dropout1d Dropout2d AlphaDropout MaxPool1d MaxPool2d AvgPool1d AvgPool2d Upsample
 """
 WEIGHTLESS = frozenset(_WEIGHTLESS.split())
+CONTAINERS = {"dict", "list", "set", "defaultdict", "OrderedDict", "deque", "DynamicCache"}
 ASCENDING = re.compile(r"range\((0, )?[^,]+\)|enumerate\(.*\)")
 STATED = re.compile(  # that a window counts the query itself
     r"window`?\s*-\s*1\W+(\w+ )?(tokens|keys|positions)|(last|latest|most recent) \W?window\W? "
@@ -55,6 +56,34 @@ def repeated_layers(tree: ast.Module) -> Iterator[Told]:
                         f"{', as a shallow copy has the same parameters' * copied}: all depths "
                         "share their weights. Build one in each round, or use copy.deepcopy",
                     )
+
+
+def repeated_containers(tree: ast.Module) -> Iterator[Told]:
+    """`[{}] * n`: one dict, n times."""
+    text = ast.unparse(tree)
+    for node in ast.walk(tree):
+        if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+            continue
+        held = node.left if isinstance(node.left, ast.List) else node.right
+        one = held.elts[0] if isinstance(held, ast.List) and len(held.elts) == 1 else None
+        if one is not None and _is_filled_later(one, node, text):
+            yield Told(
+                node.lineno,
+                "container-shared",
+                f"{ast.unparse(node)} holds one {ast.unparse(one)} many times over: what is put "
+                "into one place is found in all of them, as the keys of one layer by the next. "
+                f"Make each its own: [{ast.unparse(one)} for _ in range(...)]",
+            )
+
+
+def _is_filled_later(one: ast.expr, repeated: ast.BinOp, text: str) -> bool:
+    """Whether an element is an empty container that something will be put into: ids in lists are
+    made into a tensor as they are."""
+    if isinstance(one, ast.List) and not one.elts:
+        name = re.search(rf"(\w+) = {re.escape(ast.unparse(repeated))}", text)
+        return bool(name and re.search(rf"\b{name[1]}\[[^\n]+?\](\.append|\.extend| \+=)", text))
+    empty = isinstance(one, ast.Dict) and not one.keys
+    return empty or (called(one) in CONTAINERS and not getattr(one, "args", ()))
 
 
 def _is_one_times(node: ast.AST) -> TypeGuard[ast.BinOp]:

@@ -50,6 +50,7 @@ from attnlab.target.padding_findings import ends_of_left_padding, rows_before_le
 from attnlab.target.repetition_findings import (
     mixed_head_orders,
     overwritten_experts,
+    repeated_containers,
     repeated_layers,
     schedules_of_other_units,
     turned_samplers,
@@ -110,6 +111,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         channel_norms,
         norms_in_the_stream,
         open_memories,
+        repeated_containers,
         repeated_layers,
         overwritten_experts,
         mixed_head_orders,

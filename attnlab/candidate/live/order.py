@@ -88,6 +88,8 @@ def position_sensitivity(bench: Bench) -> None:
     length, leaves = layout.length, layout.targets
     if length < SOME + 1 or not leaves:
         raise NotApplicable("no input has several positions")
+    if bench.one_position:
+        raise CannotTry("its output hears of a single position")
     outs = bench.before.tensors
     name = next(n for n, out in outs.items() if out.dim() > 1)
     if "." in name.strip(".") and not next(iter(outs.values())).dim():
@@ -115,6 +117,40 @@ def position_sensitivity(bench: Bench) -> None:
         raise Broken(
             f"positions {one} and {other} were swapped, and {where} stayed the same: the "
             f"order of positions makes no difference ({bench.promises['ordered']})"
+        )
+
+
+def positions_read(bench: Bench) -> None:
+    layout, before = bench.layout, bench.main()
+    leaves, length = layout.targets, layout.length
+    if length < SOME + 1 or not leaves:
+        raise NotApplicable("no input has several positions")
+    if layout.by_position(before) is not None or layout.by_sample(before) is None:
+        raise NotApplicable("its output has no single result for each sample")
+    for kept, first, end in ((0, 1, length), (length - 1, 0, length - 1)):
+        others = layout.change_positions(leaves, first, end)
+        if all(torch.equal(leaf.value, others[leaf.key]) for leaf in leaves):
+            raise CannotTry("other data for its positions are not known")
+        if bench.moved(before, like(before, bench.live.call(others).main)).any():
+            continue
+        own = layout.change_positions(leaves, kept, kept + 1)
+        if not bench.moved(before, like(before, bench.live.call(own).main)).any():
+            return  # nothing reaches it, which is another fault
+        bench.one_position = True
+        told = list(bench.compare(others))
+        last = max(
+            (i for i, p in enumerate(told) if bench.moved(p.before, p.after).any()), default=-1
+        )
+        place = next((p.place for p in told[last + 1 :] if p.place.line), None)
+        names = " and ".join(leaf.name for leaf in leaves)
+        unseen = (
+            "it has seen no other, as a causal mask wants it" if kept == 0 else "no other counts"
+        )
+        raise Broken(
+            f"all positions of {names} but {numbered('position', [kept])} were changed, and the "
+            f"output stayed the same: what is taken from the sequence is position {kept}, and "
+            f"{unseen if 'causal' in bench.promises else 'no other counts'}",
+            place,
         )
 
 

@@ -10,7 +10,8 @@ from typing import Any
 from torch import Tensor, nn
 
 from attnlab.candidate.live.bench import SOME, Bench
-from attnlab.candidate.live.watching import MATRIX, MaskWatch, is_triangle
+from attnlab.candidate.live.turned import doubtful_samples
+from attnlab.candidate.live.watching import MATRIX, ROWS, MaskWatch, is_triangle
 from attnlab.tracer.class_source import class_source
 from attnlab.tracer.findings.positions import POSITION
 
@@ -19,7 +20,7 @@ INDEXED = {
     *("arange", "linspace", "cumsum", "cumprod", "roll", "flip", "unfold", "sort", "argsort"),
     *("topk", "tril", "triu", "tril_", "triu_", "diff", "sin", "cos", "gather", "scatter"),
     *("conv1d", "conv2d", "fft", "rfft", "pad", "masked_fill", "masked_fill_", "cat"),
-    *("__setitem__", "index_select"),
+    *("__setitem__", "index_select", ROWS),
 }
 ORDERED = (nn.RNNBase, nn.Conv1d, nn.Conv2d, nn.AvgPool1d, nn.MaxPool1d)
 CALLED = re.compile(  # by its name, or the first word of what is said of it
@@ -39,6 +40,7 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
     watch = MaskWatch()
     bench.live.call({}, watch=watch)
     bench.keys = watch.keys
+    bench.doubt = bench.doubt or doubtful_samples(bench, watch.alone)
     seen = [t.place for t in watch.triangles if t.length == layout.length]
     if given:
         found["causal"] = f"its argument {given[0]} is a triangle"

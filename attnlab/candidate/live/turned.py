@@ -13,11 +13,32 @@ from attnlab.target.promises import BATCH_FIRST, SEQUENCE_FIRST
 NAMED = re.compile(r"(?:^\s*|[(\[]\s*)(\w+)\s*,\s*(\w+)\b", re.MULTILINE)
 BATCH = {"b", "bs", "bsz", "n", "nb", "batch", "batch_size", "bsize"}
 LENGTH = {"s", "t", "l", "seq", "seq_len", "seqlen", "seq_length", "length", "time", "tokens"}
+OF_NODES = {"edge_index", "edges", "batch", "batch_index", "graph_ids", "cu_seqlens"}
 TURNED = {SEQUENCE_FIRST: "only if inputs are read as (S, B, ...) are samples independent"}
 UNSURE = (
     "samples mix along the first axis of the inputs, and not along the second: right for (S, B, "
     "...), wrong for (B, S, ...); --promise sequence-first or batch-first says which it is"
 )
+
+
+def doubtful_samples(bench: Bench, alone: set[int]) -> str:
+    """Why the first axis of the inputs may be no batch; `alone` are the sizes S of attention scores
+    (S, S) without one."""
+    rows, data = bench.layout.samples, bench.layout.data
+    for leaf in bench.live.leaves:
+        if leaf.name.rpartition(".")[2] in OF_NODES and not leaf.value.is_floating_point():
+            return f"the rows of its inputs are nodes or packed tokens, as {leaf.name} says"
+    if rows in alone and all(leaf.value.dim() == 2 and leaf.role == "floats" for leaf in data):
+        return f"its inputs have two axes, and it attends along the first one, of {rows}"
+    return ""
+
+
+def _lengths_say(bench: Bench) -> bool:
+    """Whether lengths, one for each sample, are as many as the second axis has entries."""
+    layout = bench.layout
+    return layout.samples != layout.length and any(
+        "len" in leaf.name and leaf.value.shape == (layout.length,) for leaf in bench.live.leaves
+    )
 
 
 def read_turned(bench: Bench, promised: set[str]) -> dict[str, str]:
@@ -31,7 +52,8 @@ def read_turned(bench: Bench, promised: set[str]) -> dict[str, str]:
         or layout.samples < 2
     ):
         return {}
-    if layout.by_position(bench.before.main) is None:
+    by_lengths = _lengths_say(bench)
+    if not by_lengths and layout.by_position(bench.before.main) is None:
         return {}
     usual = _independent(bench)
     bench.layout = turned = Layout(
@@ -39,6 +61,8 @@ def read_turned(bench: Bench, promised: set[str]) -> dict[str, str]:
     )
     if SEQUENCE_FIRST in promised:
         return {}
+    if by_lengths:
+        return {SEQUENCE_FIRST: "it is given as many lengths as its second axis has entries"}
     along, across = _counts_along(bench, layout)
     if turned.samples > 1 and _independent(bench):
         first = _first_axis(bench)

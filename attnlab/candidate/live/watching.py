@@ -20,6 +20,7 @@ MASKING = {
     *("sub", "__sub__", "mul", "mul_", "__mul__", "__rmul__", "__imul__", "matmul", "__matmul__"),
     *("baddbmm", "scaled_dot_product_attention", "multi_head_attention_forward", "__setitem__"),
 }
+ROWS = "rows of a parameter"  # that were taken, as a table of positions gives them
 FUSED = {"scaled_dot_product_attention", "multi_head_attention_forward"}
 MATRIX = 2  # axes of scores without a batch
 SMALLEST = 3  # positions of which a triangle can be told
@@ -59,12 +60,15 @@ class MaskWatch(TorchFunctionMode):
         super().__init__()
         self.triangles: list[Triangle] = []
         self.keys: set[int] = set()  # numbers of keys that a softmax ran over
+        self.alone: set[int] = set()  # the same, of scores (S, S) that have no batch
         self.ops: set[str] = set()  # names of all operations
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
         name = getattr(func, "__name__", "")
         self.ops.add(name)
+        if name == "__getitem__" and isinstance(args[0], nn.Parameter):
+            self.ops.add(ROWS)
         if name in MASKING:
             length = _triangle(name, args, kwargs)
             if length:
@@ -72,6 +76,8 @@ class MaskWatch(TorchFunctionMode):
         out = func(*args, **kwargs)
         if name in SOFTMAX and isinstance(out, Tensor) and out.dim() > MATRIX:
             self.keys.add(out.shape[-1])
+        elif name in SOFTMAX and isinstance(out, Tensor) and out.shape == 2 * out.shape[-1:]:
+            self.alone.add(out.shape[-1])
         elif name == "scaled_dot_product_attention":
             self.keys.add(args[1].shape[-2] if len(args) > 1 else kwargs["key"].shape[-2])
         elif name == "multi_head_attention_forward":

@@ -15,6 +15,8 @@ CUTS = {
     *("argmax", "argmin", "argsort", "one_hot", "detach", "round", "floor", "sign", "bincount"),
     *("eq", "ne", "lt", "gt", "le", "ge", "histc", "long", "int", "multinomial", "unique"),
 }
+FEATURES = {"linear", "layer_norm", "rms_norm", "embedding"}  # whose last axis holds them
+SAME = {"dropout", "to", "float", "contiguous", "relu", "gelu", "tanh", "add", "detach"}
 DRAWS = {"randn", "randn_like", "rand", "rand_like", "randperm", "normal", "normal_"}
 
 
@@ -75,19 +77,36 @@ def idle_terms(rows: Rows) -> Iterator[Finding]:
 
 
 def batch_norms(rows: Rows) -> Iterator[Finding]:
-    """Vectors that are divided by a norm over the batch."""
+    """Vectors that are divided by a norm over the batch, or over positions."""
     numbers = dict(rows.raw.flow.numbers)
     for op in rows.raw.ops:
         given = dict(numbers.get(op.index, ()))
         axis = given.get("dim", given.get("2"))
-        over = op.op == "normalize" and axis is not None and len(op.shape) > 1
-        if over and axis == 0 and str(rows.axes[op.index][0]) == "B":
+        if op.op != "normalize" or len(op.shape) < 2:
+            continue
+        if axis is None and _has_features_last(rows, op):
+            yield finding_at(
+                op,
+                "norm-axis",
+                f"normalize divides {show(rows.axes[op.index])} by norms over axis 1, its default, "
+                f"and axis 1 is {rows.axes[op.index][1]}: each position's vector depends on the "
+                "other positions. Normalise over the features, dim=-1",
+            )
+        if axis == 0 and str(rows.axes[op.index][0]) == "B":
             yield finding_at(
                 op,
                 "batch-contraction",
                 f"normalize divides {show(rows.axes[op.index])} by norms over axis 0, the batch: "
                 "each sample depends on the others. Normalise over the features, dim=-1",
             )
+
+
+def _has_features_last(rows: Rows, op: Op) -> bool:
+    """Whether it is given (B, S, D) as a layer of features made it."""
+    made = rows.raw.ops[op.parents[0]] if op.parents and op.parents[0] >= 0 else op
+    while made.op in SAME and made.parents and made.parents[0] >= 0:
+        made = rows.raw.ops[made.parents[0]]
+    return len(op.shape) == 3 and made.op in FEATURES
 
 
 def _has_gradient(rows: Rows, start: int) -> bool:

@@ -15,6 +15,7 @@ SUMS = {"add", "add_", "iadd", "radd"}
 PASSED = VIEWS | {"dropout", "contiguous", "to", "type_as", "float", "layer_norm", "rms_norm"}
 PASSED |= {"mul", "div", "mul_", "pow", "rsqrt", "mean", "sub", "truediv", "clone", "cat", "sum"}
 PASSED |= {"roll", "pad", "split", "chunk", "movedim", "einsum"}
+PASSED |= {"scatter_add", "scatter_add_", "index_add", "index_add_"}  # of experts' tokens
 # What the other term of a sum may be: a residual that is moved, scaled or gated.
 TERMS = SUMS | {"dropout", "to", "clone", "contiguous", "type_as", "float", "mul", "mul_", "rmul"}
 TURNED = {"transpose", "permute", "mT", "swapaxes", "movedim"}
