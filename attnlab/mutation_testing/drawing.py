@@ -14,6 +14,7 @@ import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import islice
 from pathlib import Path
 
@@ -26,12 +27,15 @@ from attnlab.checks.base import Check, Tier, load_checks
 from attnlab.errors import Refused
 from attnlab.mutation_testing.measure import Runner
 from attnlab.mutation_testing.operators.base import (
+    Edit,
     Mutant,
+    Source,
     bug_of,
     category_of,
     changed_lines,
-    family_of,
-    mutants,
+    each_once,
+    edits_of,
+    load_mutations,
     mutation_named,
 )
 from attnlab.records import Challenge, Code, Limits, Verdict, record
@@ -49,9 +53,11 @@ PARENTHESES = re.compile(r"(?<![\w\])])\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # of
 WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
+FEW = 12  # the same where another module will do
+UNSEEN = 1  # bugs that no experiment shows before a property has to: another module will do
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
-LIMITS = Limits(seconds=6.0)  # a mutant may hang, and another one is tried
-DIFF_LIMITS = Limits(seconds=3.0)  # a bug that takes longer to locate is left for another
+LIMITS = Limits(seconds=3.0)  # a mutant may hang, and another one is tried
+DIFF_LIMITS = Limits(seconds=1.5)  # a bug that takes longer to locate is left for another
 LEVELS = {Tier.SHAPE: 1, Tier.FINITE: 1, Tier.SAMPLES: 2, Tier.ORDER: 2, Tier.MASKS: 2}
 
 
@@ -79,21 +85,32 @@ class Drawer:
     runner: Runner
 
     def draw(
-        self, seed: int, level: str = "", bugs: int = 1, *, crashes: bool | None = None
+        self,
+        seed: int,
+        level: str = "",
+        bugs: int = 1,
+        *,
+        crashes: bool | None = None,
+        patient: bool = True,
     ) -> DrawnBug | None:
         """So many bugs, as one; None where none of this level is found. `crashes`: whether they may
-        raise; if it is not said, few do, as few real ones do."""
+        raise; if it is not said, few do, as few real ones do. `patient`: whether many are tried, as
+        where there is no other module."""
         dice = random.Random(seed)
         if crashes is None:
             crashes = level == "1" or dice.random() < CRASHES
         found: list[Vetted] = []
-        for mutant in self._shuffled(dice):
+        unseen = 0
+        for mutant in islice(self._shuffled(dice), TRIES if patient else FEW):
             if len(found) == bugs:
                 break
-            vetted = self.vet(mutant, seed, crashes)
-            apart = vetted and not any(self._overlap(vetted, other) for other in found)
-            if vetted and apart and level in ("", str(_level(vetted))):
+            vetted = self.vet(mutant, seed, crashes, values=patient or unseen < UNSEEN)
+            if vetted is None:
+                continue
+            apart = not any(self._overlap(vetted, other) for other in found)
+            if vetted.experiment and apart and level in ("", str(_level(vetted))):
                 found.append(vetted)
+            unseen += not vetted.experiment
         return self._describe(found) if len(found) == bugs else None
 
     def _overlap(self, one: Vetted, other: Vetted) -> bool:
@@ -107,14 +124,14 @@ class Drawer:
 
     def _shuffled(self, dice: random.Random) -> Iterator[Mutant]:
         """Mutants that a person might have written, no bug and no line much more likely."""
-        by_bug: dict[str, list[Mutant]] = {}
-        for mutant in mutants(self.right):
-            if family_of(mutant.mutation) in FAMILIES and mutant.mutation not in KNOWN["unreal"]:
-                by_bug.setdefault(mutant.mutation, []).append(mutant)
-        drawn = [m for some in by_bug.values() for m in dice.sample(some, min(3, len(some)))]
+        source, drawn = Source(self.right), list[tuple[str, Edit]]()
+        for mutation in load_mutations():
+            if mutation.family in FAMILIES and mutation.id not in KNOWN["unreal"]:
+                edits = list(edits_of(mutation, source))
+                drawn += dice.sample(edits, min(3, len(edits)))
         dice.shuffle(drawn)
-        natural = [m for m in drawn if not self._stands_out(m)]
-        yield from map(_tidy, islice(sorted(natural, key=self._is_commented), TRIES))
+        made = each_once(source, sorted(drawn, key=self._is_commented))
+        yield from (_tidy(mutant) for mutant in made if not self._stands_out(mutant))
 
     def _stands_out(self, mutant: Mutant) -> bool:
         """Whether it shows without being understood: words that the module has nowhere, or a name
@@ -124,26 +141,27 @@ class Drawer:
         odd = GIVEN_AWAY.search(_added(mutant)) and not GIVEN_AWAY.search(mutant.before)
         return unused or bool(odd or {*after} - {*before} - {*KNOWN["common"]})
 
-    def _is_commented(self, mutant: Mutant) -> bool:
+    def _is_commented(self, drawn: tuple[str, Edit]) -> bool:
         """Whether a comment at the line, or above it, says what would be right."""
-        around = self.right.splitlines()[max(0, mutant.line - 2) : mutant.line]
+        line = self.right.count("\n", 0, min(start for start, _, _ in drawn[1].splices)) + 1
+        around = self.right.splitlines()[max(0, line - 2) : line]
         return any("#" in line for line in around)
 
-    def vet(self, mutant: Mutant, seed: int, crashes: bool) -> Vetted | None:
-        """The mutant, if two grades reject it and an experiment shows it."""
+    def vet(self, mutant: Mutant, seed: int, crashes: bool, values: bool = True) -> Vetted | None:
+        """The mutant, if two grades reject it; without an experiment, if none shows it, and one
+        grade has to do. `values`: it may be one that only an experiment with its values shows."""
         edit = unique_edit(self.right, mutant.text)
         if edit is None or edit[1].count("\n") > WIDEST:
             return None
+        try:
+            verdict = self.grade(mutant.text, seed % 1000)
+        except Refused:  # in a part that the task says is right
+            return None
         wanted = ("failed", "crashed") if crashes else ("failed",)
-        for again in (1, 0):
-            try:
-                verdict = self.grade(mutant.text, seed % 1000 + again)
-            except Refused:  # in a part that the task says is right
-                return None
-            if verdict.outcome not in wanted or not verdict.checks:
-                return None
-        experiment = self._experiment(mutant.text, verdict)
-        if not experiment:
+        if verdict.outcome not in wanted or not verdict.checks:
+            return None
+        experiment = _seen_by(verdict) or (values and self._experiment(mutant)) or ""
+        if experiment and self.grade(mutant.text, seed % 1000 + 1).outcome not in wanted:
             return None
         return Vetted(mutant=mutant, edit=edit, verdict=verdict, experiment=experiment)
 
@@ -156,20 +174,19 @@ class Drawer:
     def _code(self, text: str) -> Code:
         return Code(file=f"{self.challenge.name}.py", text=text)
 
-    def _experiment(self, text: str, verdict: Verdict) -> str:
-        """What shows the bug besides that values differ; "" where nothing does."""
-        failed = [c.id for c in verdict.checks if c.outcome == "failed" and c.trusted]
-        seen = next((check for check in failed if check not in VALUES), "")
-        if seen:
-            return f"`attnlab explain {seen}` says which property fails, and how it is looked at"
-        job = challenge_job(self.challenge, self._code(text), stages=("trace",), limits=LIMITS)
+    def _experiment(self, mutant: Mutant) -> str:
+        """What shows a bug of which values alone tell; "" where nothing does."""
+        code = self._code(mutant.text)
+        job = challenge_job(self.challenge, code, stages=("trace",), limits=LIMITS)
         trace = self.runner.run_job(job).trace
         if trace and (trace.crash or trace.grave):
             return "`attnlab run` shows it: look at the rows of the trace"
         right = replace(self._code(self.right), name=self.challenge.class_name)
         asked = replace(job, reference=right, stages=("diff",), limits=DIFF_LIMITS)
         diff = self.runner.run_job(asked).diff
-        if diff and any(found.line and found.confirmed for found in diff.diagnosis):
+        end = mutant.line + mutant.before.count("\n")
+        named = [found for found in (diff.diagnosis if diff else ()) if found.line]
+        if any(found.confirmed or mutant.line <= found.line <= end for found in named):
             return "`attnlab grade --reveal` compares values step by step, and names the line"
         return ""
 
@@ -216,6 +233,15 @@ class Drawer:
         return heads[-1] if heads else self.challenge.class_name
 
 
+def _seen_by(verdict: Verdict) -> str:
+    """Which property shows the bug besides that values differ; "" where none does."""
+    failed = [c.id for c in verdict.checks if c.outcome == "failed" and c.trusted]
+    seen = next((check for check in failed if check not in VALUES), "")
+    return f"`attnlab explain {seen}` says which property fails, and how it is looked at" * bool(
+        seen
+    )
+
+
 def unique_edit(right: str, wrong: str) -> tuple[str, str] | None:
     """The lines that differ, with as many around them as make them stand once in the right text."""
     a, b = right.splitlines(keepends=True), wrong.splitlines(keepends=True)
@@ -231,6 +257,7 @@ def unique_edit(right: str, wrong: str) -> tuple[str, str] | None:
     return None
 
 
+@lru_cache(maxsize=8)  # of the right text for each mutant
 def _names(text: str) -> Counter[str]:
     """How often each name stands in the code, whatever comments and texts say."""
     nodes = list(ast.walk(ast.parse(text)))
@@ -321,7 +348,8 @@ def draw_from_base(
     at = random.Random(seed).randrange(len(paths))
     title = str(read_document(folder / BASE_FILE).data["title"])
     version = replace(base, title=title, solution=paths[at], edits=(), decoys=())
-    bug = Drawer(version, texts[at], runner).draw(seed, level, bugs)
+    drawer, any_bug = Drawer(version, texts[at], runner), bugs == 1 and not level
+    bug = drawer.draw(seed, level, bugs, patient=not any_bug)
     if bug is None:
         return ""
     slug = f"{DRAWN}/{folder.name}-{seed}"

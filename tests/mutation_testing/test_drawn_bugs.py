@@ -4,7 +4,7 @@ import pytest
 
 from attnlab.catalogue.load import load
 from attnlab.mutation_testing.drawing import Drawer, _tidy, draw_from_base
-from attnlab.mutation_testing.operators.base import Mutant
+from attnlab.mutation_testing.operators.base import Edit, Mutant
 from attnlab.target.challenge_job import challenge_job
 
 RIGHT = """\
@@ -49,7 +49,8 @@ def test_a_line_with_a_comment_comes_last():
     """It says what would be right."""
     drawer = Drawer(None, RIGHT, None)
     lines = ("softmax(-1)", "self.width", "[:length]")
-    assert [drawer._is_commented(mutant(each, "")) for each in lines] == [False, True, False]
+    edits = [Edit(splices=((start, start + 1, ""),)) for start in map(RIGHT.index, lines)]
+    assert [drawer._is_commented(("x", edit)) for edit in edits] == [False, True, False]
 
 
 @pytest.mark.parametrize(

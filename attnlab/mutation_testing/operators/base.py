@@ -14,6 +14,7 @@ from __future__ import annotations
 import ast
 import importlib
 import pkgutil
+import random
 import tomllib
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -82,6 +83,11 @@ class Mutation:
     id: str
     doc: str
     edits: Callable[[Source], Edits]
+
+    @property
+    def family(self) -> str:
+        """Its file: `masks`."""
+        return self.edits.__module__.rpartition(".")[2]
 
 
 class Source:
@@ -396,8 +402,7 @@ def bug_of(mutation: str) -> str:
 
 
 def family_of(mutation: str) -> str:
-    """The file of a mutation: `masks`."""
-    return mutation_named(mutation).edits.__module__.rpartition(".")[2]
+    return mutation_named(mutation).family
 
 
 def category_of(mutation: str) -> str:
@@ -408,19 +413,34 @@ def category_of(mutation: str) -> str:
 def mutants(text: str, *only: str) -> Iterator[Mutant]:
     """Every mutant of a source that compiles and differs in its syntax tree, each once."""
     source = Source(text)
+    wanted = (m for m in load_mutations() if not only or m.id in only)
+    yield from each_once(source, (edit for m in wanted for edit in edits_of(m, source)))
+
+
+def drawn_mutants(text: str, dice: random.Random) -> Iterator[Mutant]:
+    """Every mutant in a drawn order, each made when it is asked for."""
+    source = Source(text)
+    edits = [edit for mutation in load_mutations() for edit in edits_of(mutation, source)]
+    dice.shuffle(edits)
+    yield from each_once(source, edits)
+
+
+def edits_of(mutation: Mutation, source: Source) -> Iterator[tuple[str, Edit]]:
+    """What it may change, under its name; to find that is cheap."""
+    return ((mutation.id, edit) for edit in mutation.edits(source))
+
+
+def each_once(source: Source, edits: Iterable[tuple[str, Edit]]) -> Iterator[Mutant]:
+    """The mutants that edits make; none that Python refuses, or whose syntax tree is that of the
+    source or of one before."""
     seen = {ast.dump(source.tree)}
-    for mutation in load_mutations():
-        if only and mutation.id not in only:
-            continue
-        for edit in mutation.edits(source):
-            mutated = apply_edit(text, edit)
-            tree = _compiled(mutated)
-            if tree is not None and tree not in seen:
-                seen.add(tree)
-                line, before, after = changed_lines(text, mutated)
-                yield Mutant(
-                    mutation=mutation.id, line=line, before=before, after=after, text=mutated
-                )
+    for mutation, edit in edits:
+        mutated = apply_edit(source.text, edit)
+        tree = _compiled(mutated)
+        if tree is not None and tree not in seen:
+            seen.add(tree)
+            line, before, after = changed_lines(source.text, mutated)
+            yield Mutant(mutation=mutation, line=line, before=before, after=after, text=mutated)
 
 
 def apply_edit(text: str, edit: Edit) -> str:

@@ -13,12 +13,13 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from attnlab.catalogue.validate import other_right_files
 from attnlab.errors import Refused
 from attnlab.files import read_bytes, shown_path
-from attnlab.mutation_testing.operators.base import mutants
+from attnlab.mutation_testing.operators.base import drawn_mutants
 from attnlab.mutation_testing.suite import Suite, SuiteProcess, suite_process
 from attnlab.questions.base import Judged, Part, Runner, about, asked
 from attnlab.questions.kinds.effect import changed_lines
@@ -65,8 +66,7 @@ def wrong_files(one: Patched, seed: float) -> list[Wrong]:
     """Every bug of the base, and some mutants of the right file."""
     assert one.challenge is not None
     bugs = [b for b in read_patched(Path(one.challenge.folder)) if not b.is_right]
-    made = list(mutants(one.right))
-    drawn = random.Random(seed).sample(made, min(MUTANTS, len(made)))
+    drawn = islice(drawn_mutants(one.right, random.Random(seed)), MUTANTS)
     found = [Wrong(b.text, tuple(text for _, text in changed_lines(b)), True) for b in bugs]
     return found + [Wrong(m.text, (f"- {m.before}", f"+ {m.after}")) for m in drawn]
 
