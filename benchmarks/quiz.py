@@ -2,8 +2,7 @@
 
     python -m benchmarks.quiz [--count N] [--kind KIND]   N of each kind that is drawn by seed
     python -m benchmarks.quiz --effects                   grade and run every bug that is not known,
-                                                          write effects.json, lines.json and
-                                                          runs.json
+                                                          and write what comes of it
 
 Of the kinds about bugs, every bug and decoy of the catalogue is drawn once. Exits with 1 where a
 question has no right answer, or several, or a wrong one of its choices is true as well: causes of
@@ -21,8 +20,9 @@ import time
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import fields, is_dataclass, replace
-from itertools import permutations
+from itertools import islice, permutations
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +30,11 @@ import torch
 
 from attnlab.catalogue.load import load
 from attnlab.errors import AttnlabError
+from attnlab.mutation_testing.drawing import unique_edit
+from attnlab.mutation_testing.operators.base import category_of, drawn_mutants
 from attnlab.questions import effects, kept, readable
 from attnlab.questions.base import LETTERS, Kind, Part, Runner, draw_parts, kinds, number_parts
+from attnlab.questions.effects import Mutated
 from attnlab.questions.kinds import effect, incident, numbers, spot, why
 from attnlab.questions.kinds.effect import changed_lines
 from attnlab.questions.kinds.incident import split_cause
@@ -45,6 +48,7 @@ DRAWN = 10_000
 RERUN = 20  # bugs that are graded anew
 LOSS_DIGITS, VALUE_DIGITS = 5, 4
 TRIES = 9  # of what is not drawn each time
+POOL = 8  # generated bugs of a right file
 KINDS_DRAWN = 20  # questions of what kind a bug is, of each bug
 # What hints call a kind, where it is not by its name.
 CALLED = {"normalisation": "normali", "positions": "position", "embedding": "embed"}
@@ -260,6 +264,30 @@ def write_effects(runner: Runner) -> None:
             effects.FILE.write_text(lines_text(found), "utf-8")
 
 
+def drawn_mutants_of(one: Patched, runner: Runner) -> list[Mutated]:
+    """Some bugs of a right file that are to be seen."""
+    found = list[Mutated]()
+    for made in islice(drawn_mutants(one.right, random.Random(one.base)), 4 * POOL):
+        wrong = replace(one, text=made.text, category=category_of(made.mutation))
+        edit = unique_edit(one.right, made.text)
+        if len(found) < POOL and edit and len([*changed_lines(wrong)]) <= effect.LONGEST:
+            with suppress(AttnlabError):
+                seen = effects.measure(wrong, runner)
+                if seen.worst not in ("", "nothing"):  # that all checks pass is no proof
+                    about = {"mutation": made.mutation, "category": wrong.category}
+                    found.append(Mutated(**about, edit=edit, effect=seen))
+    return found
+
+
+def write_mutants(runner: Runner) -> None:
+    """Draw bugs of the right files that have changed, or are new."""
+    known = kept.all_entries(effects.MUTANTS, tuple[Mutated, ...])
+    rights = [one for one in Material(load()).all("patched") if isinstance(one, Patched)]
+    by_key = {effects.mutants_key(one): one for one in rights if one.challenge and not one.id}
+    found = {key: known.get(key) or drawn_mutants_of(one, runner) for key, one in by_key.items()}
+    effects.MUTANTS.write_text(lines_text(found), "utf-8")
+
+
 def incident_jobs() -> Iterator[ProgramJob]:
     """Every run of which an incident tells, those of right programs among them."""
     for one in Material(load()).all("program"):
@@ -315,6 +343,7 @@ def main() -> int:
         if given.effects:
             write_effects(runner)
             write_runs(runner)
+            write_mutants(runner)
             readable.FILE.write_text(lines_text(traced_lines(runner)), "utf-8")
             return 0
         chosen = [kind for name, kind in kinds().items() if given.kind in ("", name)]

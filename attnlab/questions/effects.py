@@ -1,7 +1,7 @@
 """What comes of a bug: the worst that is seen of it, and which checks see it.
 
-What comes of the shipped bugs stands in `effects.json`, which `python -m benchmarks.quiz --effects`
-writes from grades; that of others is found by a grade on the spot.
+What comes of the shipped bugs stands in `effects.json`, and what comes of some generated ones in
+`mutants.json`; that of others is found by a grade on the spot.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from pathlib import Path
 from attnlab.errors import AttnlabError
 from attnlab.grading.program_sources import unit_code
 from attnlab.questions.base import Runner
-from attnlab.questions.kept import find_entry
+from attnlab.questions.kept import find_entry, short_digest
 from attnlab.questions.material import Patched, files_of
 from attnlab.records import Code, Job, Limits, record
 from attnlab.records.check_results import CheckResult
 from attnlab.records.program import PartResult, ProgramJob, Unit
 from attnlab.target.challenge_job import challenge_job
 
-FILE = Path(__file__).with_name("effects.json")
+FILE, MUTANTS = (Path(__file__).with_name(f"{name}.json") for name in ("effects", "mutants"))
 # By precedence: where several come of it, the first one is asked for.
 EFFECTS = {
     "crash": "it crashes",
@@ -56,6 +56,25 @@ class Effect:
 
 def key(one: Patched) -> str:
     return f"{one.base}/{one.id}"
+
+
+@record
+class Mutated:
+    """A generated bug in a right file."""
+
+    mutation: str
+    category: str
+    edit: tuple[str, str]  # lines that stand once in the right text, and what replaces them
+    effect: Effect
+
+
+def known_mutants(one: Patched) -> tuple[Mutated, ...]:
+    """Some of its right file; none of one that is not shipped, or has changed since."""
+    return find_entry(MUTANTS, mutants_key(one), tuple[Mutated, ...]) or ()
+
+
+def mutants_key(one: Patched) -> str:
+    return f"{one.base} {short_digest(one.right)}"
 
 
 def effect_of(one: Patched, runner: Runner) -> Effect | None:

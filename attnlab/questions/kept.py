@@ -1,8 +1,7 @@
 """What is known of the shipped material: a question of it is asked at once, not after its runs.
 
-`effects.json`, `lines.json` and `runs.json` are written by `python -m benchmarks.quiz --effects`.
-The key of a line or run has digits of all that it depends on: where those have changed since, it is
-found out again.
+Files of it are written by `python -m benchmarks.quiz --effects`. The key of an entry has digits of
+all that it depends on, save for `effects.json`: where they have changed since, it is found anew.
 """
 
 from __future__ import annotations

@@ -302,6 +302,18 @@ def test_what_comes_of_every_bug_is_known():
     assert effects.INTERNAL.sub("", long) == "torch/nn/functional.py:26: IndexError: out of range"
 
 
+def test_what_comes_of_a_generated_bug_is_known():
+    """mutants.json has some of each right file as it is now; each can be put in."""
+    known = all_entries(effects.MUTANTS, tuple[effects.Mutated, ...])
+    rights = [one for one in Material(load()).all("patched") if one.challenge and not one.id]
+    by_key = {effects.mutants_key(one): one for one in rights}
+    assert not by_key.keys() ^ known.keys(), "python -m benchmarks.quiz --effects writes it anew"
+    for key, bugs in known.items():
+        for bug in bugs:
+            assert by_key[key].right.count(bug.edit[0]) == 1
+            assert bug.effect.message == effects.INTERNAL.sub("", bug.effect.message)
+
+
 def test_every_incident_is_asked_without_a_run():
     """runs.json has them as the programs are now: `python -m benchmarks.quiz --effects`."""
     names = {run_key(job) for job in incident_jobs()}

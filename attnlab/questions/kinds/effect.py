@@ -14,7 +14,7 @@ from dataclasses import replace
 
 from attnlab.catalogue.categories import CATEGORIES
 from attnlab.questions.base import Part, Runner, about, choice
-from attnlab.questions.effects import EFFECTS, Effect, effect_of, measure
+from attnlab.questions.effects import EFFECTS, Effect, effect_of, known_mutants, measure
 from attnlab.questions.material import Patched, excerpt
 
 MATERIAL = "patched"
@@ -25,13 +25,13 @@ PROMPT = "What is the worst that comes of it, in any call that the code allows?"
 
 
 def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | None:
-    mutated = not one.id and one.challenge is not None and dice.random() < MUTATED
+    mutated, found = not one.id and one.challenge is not None and dice.random() < MUTATED, None
     if mutated:
-        one = _mutated(one, dice)
+        one, found = _mutated(one, dice)
     if not one.id or len(one.files) > 1:
         return None
     lines = list(changed_lines(one))
-    found = effect_of(one, runner) if 0 < len(lines) <= LONGEST else None
+    found = (found or effect_of(one, runner)) if 0 < len(lines) <= LONGEST else None
     if found is None or not found.worst:
         return None
     if mutated and found.worst == "nothing":  # that all checks pass is no proof
@@ -44,14 +44,19 @@ def draw(one: Patched, dice: random.Random, runner: Runner) -> Sequence[Part] | 
     return [about(part, code, material) for part in parts if part]
 
 
-def _mutated(one: Patched, dice: random.Random) -> Patched:
-    """A right file with a generated bug in it."""
-    from attnlab.mutation_testing.operators.base import category_of, mutants
+def _mutated(one: Patched, dice: random.Random) -> tuple[Patched, Effect | None]:
+    """A right file with a generated bug in it, and what comes of that where it is known."""
+    if known := known_mutants(one):
+        bug = dice.choice(known)
+        text = one.right.replace(*bug.edit, 1)
+        named = replace(one, text=text, id=f"mutant-{bug.mutation}", category=bug.category)
+        return named, bug.effect
+    from attnlab.mutation_testing.operators.base import category_of, drawn_mutants  # not before
 
-    chosen = dice.choice(list(mutants(one.right)))
-    return replace(
-        one, text=chosen.text, id=f"mutant-{chosen.mutation}", category=category_of(chosen.mutation)
-    )
+    for made in drawn_mutants(one.right, dice):
+        category = category_of(made.mutation)
+        return replace(one, text=made.text, id=f"mutant-{made.mutation}", category=category), None
+    return one, None
 
 
 def ask_effect(one: Patched, found: Effect, runner: Runner) -> Part:
