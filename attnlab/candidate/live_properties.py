@@ -143,6 +143,7 @@ def _look(id_: str, bench: Bench, hints: Hints, ends: float) -> CheckResult:
             raise CannotTry(f"{hints.seconds:g} seconds were over")  # noqa: TRY301
         PROPERTIES[id_](bench)
     except Broken as broken:
+        bench.broken.add(id_)
         file, line = broken.place or ("", None)
         failed = _result(id_, "failed", str(broken))
         result = replace(failed, file=file, line=line, advice=PROPERTY_FINDINGS[id_].experiment)

@@ -20,6 +20,8 @@ def add_source_findings(report: Report, job: Job) -> Report:
         found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
         found = (_where_cut(f, job) for f in found)
         watched = tuple(_where_switched(f, job) for f in found)
+        if any(f.rule == "evaluation-learns" for f in fresh):  # of which that is a trace
+            watched = tuple(f for f in watched if f.rule != "eval-while-training")
         seen = {f.rule for f in watched if f.file == job.candidate.file}
         more = [f for f in fresh if f.rule not in seen]  # one bug, and the watch has its numbers
         return replace(report, training=replace(report.training, findings=(*watched, *more)))

@@ -310,3 +310,14 @@ def _calls(node: ast.AST, *names: str) -> Iterator[ast.Call]:
 
 def _names(node: ast.AST) -> set[str]:
     return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+RULES = (
+    mixed_head_orders,
+    overwritten_experts,
+    repeated_containers,
+    repeated_layers,
+    schedules_of_other_units,
+    turned_samplers,
+    wide_windows,
+)

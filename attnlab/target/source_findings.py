@@ -47,17 +47,10 @@ from attnlab.target.loss_findings import (
     uneven_elbos,
 )
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
-from attnlab.target.repetition_findings import (
-    mixed_head_orders,
-    overwritten_experts,
-    repeated_containers,
-    repeated_layers,
-    schedules_of_other_units,
-    turned_samplers,
-    wide_windows,
-)
+from attnlab.target.repetition_findings import RULES as REPETITION_RULES
 from attnlab.target.sampling_findings import sampled_wrong, sorted_masks
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
+from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 from attnlab.target.view_findings import turned_views
 
@@ -111,17 +104,12 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         channel_norms,
         norms_in_the_stream,
         open_memories,
-        repeated_containers,
-        repeated_layers,
-        overwritten_experts,
-        mixed_head_orders,
-        wide_windows,
-        turned_samplers,
-        schedules_of_other_units,
+        *REPETITION_RULES,
         position_norms,
         overlapping_windows,
         separate_shuffles,
         turned_skews,
+        *SPLIT_RULES,
         zero_products,
         rolls_that_go_on,
     )

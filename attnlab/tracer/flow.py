@@ -21,7 +21,7 @@ NUMBERED = {
     *("dropout", "mul", "mul_", "rmul", "imul", "div", "div_", "truediv", "rtruediv", "itruediv"),
     *("true_divide", "divide", "multiply", "full", "full_like", "new_full", "fill_", "tril"),
     *("triu", "add", "sub", "rsub", "radd", "iadd", "scaled_dot_product_attention", "mean"),
-    *("var", "std", "_softmax", "sum"),
+    *("var", "std", "_softmax", "sum", "normalize"),
 }
 # Bare calls of these are made for what they do and not for what they return.
 DOING = {"backward", "item", "print", "append", "extend", "update", "copy_", "setdefault"}

@@ -243,7 +243,8 @@ class TrainingWatch:
             self.last = call
             seen.first, seen.phase = seen.first or call, self.phase
             seen.learning += 1
-            seen.in_eval += not module.training
+            frozen = any(not p.requires_grad for p in module.parameters())  # eval mode is meant
+            seen.in_eval += not (module.training or frozen)
             seen.in_train += module.training
             self._batches.add(_digest((call.args, call.kwargs)))
             if self.space is not None:

@@ -324,3 +324,84 @@ def test_a_source_is_not_cut_with_its_target() -> None:
     """Only the target is padded, so only that is cut to its real length."""
     ids = torch.randint(1, V, (2, 6))
     assert outcomes(live_properties(Padded(), (ids, ids.flip(1))))["padding-invariance"] == "passed"
+
+
+class Classifier(nn.Module):
+    """A number for each sequence of ids, read off one position behind causal attention."""
+
+    def __init__(self, pooled: int = -1, causal: bool = True, hides: bool = True) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.tok = nn.Embedding(V, D, padding_idx=None if causal else 0)
+        self.pos = nn.Embedding(M, D)
+        self.attention = nn.MultiheadAttention(D, 3, batch_first=True)
+        self.head = nn.Linear(D, 1)
+        self.pooled, self.causal, self.hides = pooled, causal, hides
+
+    def forward(self, idx: Tensor) -> Tensor:
+        x = self.tok(idx) + self.pos.weight[: idx.shape[1]]
+        ahead = torch.ones(2 * idx.shape[1:]).triu(1).bool() if self.causal else None
+        pads = None if self.causal else idx.eq(0) if self.hides else idx.ne(0)
+        x = self.attention(x, x, x, attn_mask=ahead, key_padding_mask=pads)[0]
+        return self.head(x[:, self.pooled]).squeeze(-1)
+
+
+@pytest.mark.parametrize(
+    ("model", "broken"),
+    [
+        (Classifier(pooled=0), ["positions-read"]),
+        (Classifier(pooled=-1), []),
+        (Classifier(pooled=0, causal=False), []),
+        (Classifier(pooled=0, causal=False, hides=False), ["padding-invariance"]),
+    ],
+)
+def test_one_number_for_each_sequence_has_properties_too(
+    model: nn.Module, broken: list[str]
+) -> None:
+    """The position that is pooled has met others, and padding is what is hidden."""
+    ids = torch.randint(1, V, (4, 9))
+    ids[:, 7:] = 0
+    report = live_properties(model, (ids,))
+    assert [c.id for c in report.checks if c.outcome == "failed"] == broken
+
+
+class Nodes(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(D, D)
+
+    def forward(self, x: Tensor, batch: Tensor) -> Tensor:
+        return self.out(x) + x.mean(0)
+
+
+class Rows(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.out = nn.Linear(D, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        h = self.out(x)
+        return (h @ h.T).softmax(-1) @ h
+
+
+@pytest.mark.parametrize(("model", "more"), [(Nodes(), [torch.tensor([0, 0, 1, 1])]), (Rows(), [])])
+def test_rows_that_are_no_samples_may_mix(model: nn.Module, more: list[Tensor]) -> None:
+    """Nodes of graphs, and the tokens of one sequence without a batch."""
+    report = live_properties(model, (torch.randn(4, D), *more))
+    assert not [c.id for c in report.checks if c.outcome == "failed"]
+
+
+def test_lengths_say_which_axis_is_the_batch() -> None:
+    """A packed LSTM takes (S, B, D), and one length for each of B."""
+
+    class Packed(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.rnn = nn.LSTM(D, D, bidirectional=True)
+
+        def forward(self, x: Tensor, lengths: Tensor) -> Tensor:
+            packed = nn.utils.rnn.pack_padded_sequence(x, lengths)
+            return nn.utils.rnn.pad_packed_sequence(self.rnn(packed)[0])[0]
+
+    report = live_properties(Packed(), (torch.randn(7, 3, D), torch.tensor([7, 6, 5])))
+    assert not [c.id for c in report.checks if c.outcome == "failed"]

@@ -144,3 +144,18 @@ def test_only_layers_with_weights_are_shared(layer, expected):
     """One ReLU in many places is many, and a factory may return anything."""
     text = f"def net(n):\n    return nn.Sequential(*[{layer}] * 3)\n"
     assert [f.rule for f in source_findings(text, "net.py")] == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "expected"),
+    [
+        ("[{}] * len(self.layers)", ["container-shared"]),
+        ("[{} for _ in self.layers]", []),
+        ("[[]] * n; kept[0].append(1)", ["container-shared"]),
+        ("[[end]] * n", []),
+        ("[None] * n", []),
+    ],
+)
+def test_each_layer_has_a_container_of_its_own(made, expected):
+    """Ids that become a tensor may stand in one list many times."""
+    assert [f.rule for f in source_findings(f"kept = {made}\n", "net.py")] == expected

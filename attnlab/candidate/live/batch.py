@@ -58,8 +58,10 @@ class Output(NamedTuple):
 
     @property
     def main(self) -> Tensor:
-        """The first of them with several axes."""
-        return next((t for t in self.tensors.values() if t.dim() > 1), Tensor())
+        """The first of them with several axes, else the first with one: a number for each
+        sample."""
+        several = [t for t in self.tensors.values() if t.dim()]
+        return next((t for t in several if t.dim() > 1), next(iter(several), Tensor()))
 
 
 class LiveModel:

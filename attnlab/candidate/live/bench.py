@@ -37,7 +37,7 @@ class Bench:
     masks: list[Any] | None = None  # what is known of the masks, once they were tried
     keys: set[int] = field(default_factory=set)  # how many keys attention runs over
     random: bool = False  # whether equal calls differ
-    one_position: bool = False  # whether its output hears of a single position
+    broken: set[str] = field(default_factory=set)  # ids of properties that do not hold
     doubt: str = ""  # why nothing is said of samples: their axis is not known
 
     def moved(self, a: Tensor, b: Tensor) -> Tensor:

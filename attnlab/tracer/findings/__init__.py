@@ -19,6 +19,7 @@ from attnlab.tracer.findings.attention import (
 from attnlab.tracer.findings.base import Rows, show
 from attnlab.tracer.findings.pairs import batch_norms, idle_terms, unpaired_draws
 from attnlab.tracer.findings.positions import (
+    cut_numbers,
     late_tokens,
     lone_positions,
     narrow_positions,
@@ -61,7 +62,7 @@ RULES = (
     idle_terms,
     lone_choices,
     batch_norms,
-    narrow_positions,
+    *(narrow_positions, cut_numbers),
     *(lone_positions, late_tokens, positions_by_head, turned_values, doubled_sums),
 )
 

@@ -84,7 +84,7 @@ def batch_norms(rows: Rows) -> Iterator[Finding]:
         axis = given.get("dim", given.get("2"))
         if op.op != "normalize" or len(op.shape) < 2:
             continue
-        if axis is None and _has_features_last(rows, op):
+        if axis == 1 and "dim" not in op.source and _has_features_last(rows, op):
             yield finding_at(
                 op,
                 "norm-axis",

@@ -23,6 +23,7 @@ TURNS = {"cos", "sin", "polar"}
 MULTIPLIES = {"einsum", "matmul", "bmm", "mm"}  # learned, where one operand is a parameter
 LEARNED = {"linear", "embedding", "conv1d", "conv2d", "layer_norm", "rms_norm"}
 PRODUCTS = {"mul", "rmul", "mul_", "imul"}
+WRITES = {"__setitem__", "setitem", "copy_", "index_copy_", "index_put_"}
 EXACT = {"bfloat16": 256, "float16": 2048}  # up to where a dtype holds every whole number
 
 
@@ -41,6 +42,27 @@ def narrow_positions(rows: Rows) -> Iterator[Finding]:
                 "in float32 and cast the cosines and sines",
             )
             return
+
+
+def cut_numbers(rows: Rows) -> Iterator[Finding]:
+    """Numbers with decimals that are written into whole ones."""
+    for op in rows.raw.ops:
+        if op.op not in WRITES or not op.dtype.startswith(("int", "uint")) or op.dtype == "uint8":
+            continue
+        for parent in op.parents[1:]:
+            given = rows.raw.ops[parent] if parent >= 0 else None
+            if given is None or not given.dtype.startswith(("float", "bfloat")):
+                continue
+            seen = (given.min, given.max, given.mean)
+            if any(n is not None and math.isfinite(n) and n != int(n) for n in seen):
+                yield finding_at(
+                    op,
+                    "dtype-narrowed",
+                    f"{given.dtype} between {given.min:.3g} and {given.max:.3g} is written into "
+                    f"{op.dtype} {show(rows.axes[op.index])}, which cuts it to whole numbers. Make "
+                    "that tensor with a float dtype; zeros_like has the dtype of what it is given",
+                )
+                return
 
 
 def positions_by_head(rows: Rows) -> Iterator[Finding]:

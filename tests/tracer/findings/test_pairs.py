@@ -77,3 +77,24 @@ def test_a_count_that_a_loss_is_divided_by_needs_no_gradient():
         return (scores.sum(-1) * chosen).sum() / chosen.sum()
 
     assert "term-without-gradient" not in rules(step)
+
+
+def test_vectors_are_normed_over_their_features():
+    """F.normalize takes axis 1 unless told otherwise, and that is the positions of (B, S, D)."""
+    tokens = torch.randn(3, 5, 6)
+    assert "norm-axis" in rules(lambda: F.normalize(NET(tokens)).sum())
+    assert "norm-axis" not in rules(lambda: F.normalize(NET(tokens), dim=-1).sum())
+    assert "norm-axis" not in rules(lambda: F.normalize(NET(tokens[0])).sum())
+
+
+@pytest.mark.parametrize(("dtype", "cut"), [(torch.long, True), (torch.float, False)])
+def test_numbers_with_decimals_are_written_into_decimals(dtype, cut):
+    """zeros_like of whole numbers is whole, and cuts what is written into it."""
+
+    def step():
+        returns = torch.zeros_like(torch.ones(4, 6, dtype=dtype))
+        for i in range(4):
+            returns[i] = 0.95 * torch.ones(6) * i
+        return F.mse_loss(NET(torch.ones(4, 6)), returns.float())
+
+    assert ("dtype-narrowed" in rules(step)) == cut
