@@ -53,8 +53,8 @@ PARENTHESES = re.compile(r"(?<![\w\])])\(([^()]*(?:\([^()]*\)[^()]*)*)\)")  # of
 WIDEST = 8  # lines that one bug changes
 CRASHES = 0.15  # of the challenges
 TRIES = 60  # mutants of one module
-FEW = 12  # the same where another module will do
-UNSEEN = 1  # bugs that no experiment shows before a property has to: another module will do
+FEW = 10  # the same where any bug will do, and
+UNSEEN = 1  # bugs that no experiment shows, after which a property has to
 VALUES = ("matches-reference", "gradients-match")  # that say nothing but that values differ
 LIMITS = Limits(seconds=3.0)  # a mutant may hang, and another one is tried
 DIFF_LIMITS = Limits(seconds=1.5)  # a bug that takes longer to locate is left for another
@@ -94,8 +94,8 @@ class Drawer:
         patient: bool = True,
     ) -> DrawnBug | None:
         """So many bugs, as one; None where none of this level is found. `crashes`: whether they may
-        raise; if it is not said, few do, as few real ones do. `patient`: whether many are tried, as
-        where there is no other module."""
+        raise; if it is not said, few do, as few real ones do. `patient`: whether many are tried
+        before it may raise after all."""
         dice = random.Random(seed)
         if crashes is None:
             crashes = level == "1" or dice.random() < CRASHES
@@ -104,14 +104,18 @@ class Drawer:
         for mutant in islice(self._shuffled(dice), TRIES if patient else FEW):
             if len(found) == bugs:
                 break
-            vetted = self.vet(mutant, seed, crashes, values=patient or unseen < UNSEEN)
+            values = patient or (unseen < UNSEEN and not crashes)
+            vetted = self.vet(mutant, seed, crashes, values)
             if vetted is None:
                 continue
             apart = not any(self._overlap(vetted, other) for other in found)
             if vetted.experiment and apart and level in ("", str(_level(vetted))):
                 found.append(vetted)
             unseen += not vetted.experiment
-        return self._describe(found) if len(found) == bugs else None
+        if len(found) == bugs:
+            return self._describe(found)
+        hurried = not (patient or crashes)  # bugs that raise are found in no time
+        return self.draw(seed, level, bugs, crashes=True, patient=False) if hurried else None
 
     def _overlap(self, one: Vetted, other: Vetted) -> bool:
         """Whether two bugs change the same or neighbouring text."""
@@ -177,17 +181,18 @@ class Drawer:
     def _experiment(self, mutant: Mutant) -> str:
         """What shows a bug of which values alone tell; "" where nothing does."""
         code = self._code(mutant.text)
-        job = challenge_job(self.challenge, code, stages=("trace",), limits=LIMITS)
-        trace = self.runner.run_job(job).trace
-        if trace and (trace.crash or trace.grave):
-            return "`attnlab run` shows it: look at the rows of the trace"
+        job = challenge_job(self.challenge, code, stages=("diff",), limits=DIFF_LIMITS)
         right = replace(self._code(self.right), name=self.challenge.class_name)
-        asked = replace(job, reference=right, stages=("diff",), limits=DIFF_LIMITS)
-        diff = self.runner.run_job(asked).diff
+        report = self.runner.run_job(replace(job, reference=right))
         end = mutant.line + mutant.before.count("\n")
-        named = [found for found in (diff.diagnosis if diff else ()) if found.line]
+        named = [found for found in (report.diff.diagnosis if report.diff else ()) if found.line]
         if any(found.confirmed or mutant.line <= found.line <= end for found in named):
             return "`attnlab grade --reveal` compares values step by step, and names the line"
+        if report.outcome == "timeout":
+            return ""
+        trace = self.runner.run_job(replace(job, stages=("trace",))).trace
+        if trace and (trace.crash or trace.grave):
+            return "`attnlab run` shows it: look at the rows of the trace"
         return ""
 
     def _describe(self, found: Sequence[Vetted]) -> DrawnBug:
