@@ -16,6 +16,7 @@ from attnlab.candidate.live import (
     calls,
     decoding,
     distances,
+    layers,
     masks,
     order,
     padding,
@@ -41,6 +42,7 @@ SAID = "you say so"
 # By the ids of `[property]` in `catalogue/findings.toml`, the more basic ones first.
 PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "finite": calls.finite,
+    "finite-gradients": layers.finite_gradients,
     "deterministic-eval": calls.deterministic,
     "input-unchanged": calls.inputs_unchanged,
     "constant-output": samples.constant,
@@ -55,6 +57,8 @@ PROPERTIES: dict[str, Callable[[Bench], None]] = {
     "permutation-equivariance": order.permutation_equivariance,
     "norm-kept": rotations.norm_kept,
     "distance-bias": distances.distance_bias,
+    "offset-table": layers.offset_table,
+    "norm-scale": layers.norm_scale,
     "second-call": calls.second_call,
     "train-mode": calls.train_mode,
 }

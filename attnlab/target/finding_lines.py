@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from dataclasses import replace
 
@@ -16,9 +17,10 @@ def add_source_findings(report: Report, job: Job) -> Report:
     if report.trace is not None:
         findings = tuple(_where_made(f, job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
+    report = _with_meant_dropout(report, job.candidate.text)
     if report.training is not None:
         found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
-        found = (_where_cut(f, job) for f in found)
+        found = (_where_replaced(_where_cut(f, job), job) for f in found)
         watched = tuple(_where_switched(f, job) for f in found)
         if any(f.rule == "evaluation-learns" for f in fresh):  # of which that is a trace
             watched = tuple(f for f in watched if f.rule != "eval-while-training")
@@ -32,6 +34,27 @@ def add_source_findings(report: Report, job: Job) -> Report:
             report, trace=replace(report.trace, findings=(*report.trace.findings, *more))
         )
     return report
+
+
+MEANT = re.compile(  # dropout that is not switched off
+    r"monte.?carlo.{0,9}drop|\bmc.?drop|always.?drop|drop\w* (here )?(stays?|is|kept|keeps?) on\b|"
+    r"stays? on at (prediction|inference|test|synthesis|generation)|Gal (&|and) Ghahramani",
+    re.IGNORECASE,
+)
+
+
+def _with_meant_dropout(report: Report, text: str) -> Report:
+    """The report without dropout in eval mode, where the text says that it is meant."""
+    if report.trace is None or not MEANT.search(text):
+        return report
+    meant = ("dropout-in-evaluation",)
+    findings = tuple(f for f in report.trace.findings if f.rule not in meant)
+    why = "dropout stays on in eval mode, as the text says"
+    checks = tuple(
+        replace(c, outcome="skipped", message=why) if c.id == "deterministic-eval" else c
+        for c in report.checks
+    )
+    return replace(report, trace=replace(report.trace, findings=findings), checks=checks)
 
 
 def _over_positions(finding: Finding, report: Report) -> bool:
@@ -103,6 +126,26 @@ def _where_cut(finding: Finding, job: Job) -> Finding:
         )
         return replace(finding, rule="gradient-cut", line=reentrant[0], message=says)
     return finding
+
+
+def _where_replaced(finding: Finding, job: Job) -> Finding:
+    """That a layer is in no optimizer, at the one line that puts it in another's place."""
+    if finding.rule != "not-in-optimizer" or finding.file != job.candidate.file:
+        return finding
+    names = {w.strip().partition(".")[0] for w in finding.message.partition(":")[0].split(",")}
+    tree = ast.parse(job.candidate.text)
+    found = [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign)
+        and isinstance(target := node.targets[0], ast.Attribute)
+        and target.attr in names
+        and ast.unparse(target.value) != "self"
+    ]
+    if len(found) != 1 or found[0] == finding.line:
+        return finding
+    says = f"{finding.message} (this line makes it, when the optimizer is already there)"
+    return replace(finding, line=found[0], message=says)
 
 
 def _where_switched(finding: Finding, job: Job) -> Finding:

@@ -107,18 +107,17 @@ def _copied(value: ast.expr) -> str:
 
 def frozen_statistics(tree: ast.Module) -> Iterator[Told]:
     """A frozen part with batch statistics that train() sets in motion again."""
-    normed = {
-        n.name
-        for n in ast.walk(tree)
-        if isinstance(n, ast.ClassDef)
-        and any(called(m) in NORMS and _tracks(m) for m in ast.walk(n))
-    }
+    kinds = [n for n in ast.walk(tree) if isinstance(n, ast.ClassDef | Function)]
+    normed = {n.name for n in kinds if any(called(m) in NORMS and _tracks(m) for m in ast.walk(n))}
+    built = {called(m) for n in kinds for m in ast.walk(n)}  # by a helper, in a class
+    normed |= {n.name for n in kinds if normed & built & {called(m) for m in ast.walk(n)}}
     text = ast.unparse(tree)
     trained = re.search(r"\.train\(\)", text) and not re.search(STILL, text)
     for name, line in _frozen_parts(tree).items() if normed and trained else ():
         last = name.rpartition(".")[2]
         held = not last or any(
-            re.search(rf"\b{last}\b(: \w+)? = {kind}\(", text) for kind in normed
+            re.search(rf"\b{last}\b(: \w+)? = (nn\.Sequential\([^\n]*)?\b{kind}\(", text)
+            for kind in normed
         )
         if held and not re.search(rf"\b{last}\.(eval|train)\(", text if last else ""):
             shown = name or "what is frozen here"

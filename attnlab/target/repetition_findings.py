@@ -297,7 +297,10 @@ def _resolved(nodes: Iterable[ast.AST], known: dict[str, ast.AST], deep: int = 3
     texts = []
     for node in nodes:
         texts.append("" if isinstance(node, ast.Name) and node.id in known else ast.unparse(node))
-        names = [n for n in _names(node) if n in known and deep]
+        looked_up = {  # of a dict only the key counts, which its text has
+            ast.unparse(n.value) for n in ast.walk(node) if isinstance(n, ast.Subscript)
+        }
+        names = [n for n in _names(node) - looked_up if n in known and deep]
         for name in names:
             plain = isinstance(known[name], ast.Constant)
             texts.append(name if plain else _resolved([known[name]], known, deep - 1))

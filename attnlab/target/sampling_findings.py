@@ -113,3 +113,35 @@ def _hidden_by(node: ast.AST, scores: str, made: set[str]) -> str:
         index = ast.unparse(target.slice)
         return index if ast.unparse(target.value) == scores and index in made else ""
     return ""
+
+
+def variances_as_noise(tree: ast.Module) -> Iterator[Told]:
+    """`mean + betas[t] * noise` in a sampler: noise is scaled by a standard deviation."""
+    if not any(called(n) == "cumprod" for n in ast.walk(tree)):
+        return
+    made = {
+        ast.unparse(n.targets[0]): ast.unparse(n.value)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Assign) and len(n.targets) == 1
+    }
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        product = node.right
+        if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+            continue
+        scale, noise = ast.unparse(product.left), ast.unparse(product.right)
+        if not re.search(r"noise|randn|^z$|^eps$", noise) or not isinstance(node.left, ast.Name):
+            continue
+        name = scale.partition("[")[0]
+        meant = made.get(name, name) if not VARIANCE.search(scale) else scale
+        if VARIANCE.search(meant) and not re.search(r"sqrt|\*\* 0?\.5|log|exp|std", scale + meant):
+            yield Told(
+                node.lineno,
+                "variance-as-deviation",
+                f"{scale} * {noise} scales noise by a variance ({meant}): it is drawn too narrow, "
+                f"and samples come out too sharp. Use its square root, {scale}.sqrt()",
+            )
+
+
+VARIANCE = re.compile(r"^(self\.)?(beta|betas|beta_t|\w*variance|var)(\[.*\])?$")

@@ -19,6 +19,7 @@ from attnlab.target.argument_findings import (
     opposite_masks,
     unread_masks,
 )
+from attnlab.target.block_findings import RULES as BLOCK_RULES
 from attnlab.target.cache_findings import (
     causal_without_cache,
     positions_without_cache,
@@ -47,8 +48,9 @@ from attnlab.target.loss_findings import (
     uneven_elbos,
 )
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
+from attnlab.target.rate_findings import rates_as_factors
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
-from attnlab.target.sampling_findings import sampled_wrong, sorted_masks
+from attnlab.target.sampling_findings import sampled_wrong, sorted_masks, variances_as_noise
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
@@ -109,6 +111,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         overlapping_windows,
         separate_shuffles,
         turned_skews,
+        *BLOCK_RULES,
+        variances_as_noise,
+        rates_as_factors,
         *SPLIT_RULES,
         zero_products,
         rolls_that_go_on,

@@ -271,6 +271,9 @@ class ClassUsage:
             for names in _unpacked(forward, argument):
                 if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
                     return True
+            counts = rf"arange\({argument}\.(size\(0\)|shape\[0\])"  # as positions, not samples
+            if re.search(counts, text) and self._unpacks_time_first(name):
+                return True
         nodes = [n for c in self._reached(name, DEEP) for n in ast.walk(self.nodes[c])]
         calls = [n for n in nodes if isinstance(n, ast.Call)]
         layers = [c for c in calls if last_name(c.func) in TIME_FIRST]
@@ -281,6 +284,16 @@ class ClassUsage:
         )
         first = [k for c in layers for k in c.keywords if k.arg in ("batch_first", None)]
         return bool(layers) and not first and not turned
+
+    def _unpacks_time_first(self, name: str) -> bool:
+        """Whether a module inside unpacks the shape of what it is given as `T, B, D`."""
+        for inner in self._reached(name, DEEP) - {name}:
+            forward = self.methods.get(inner, {}).get("forward")
+            for argument in _parameters(forward)[:1]:
+                for names in _unpacked(forward, argument):
+                    if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
+                        return True
+        return False
 
     def _reached(self, name: str, depth: int) -> set[str]:
         used = {n.id for n in ast.walk(self.nodes[name]) if isinstance(n, ast.Name)}

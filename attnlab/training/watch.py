@@ -109,6 +109,8 @@ class TrainingWatch:
         self._ids: dict[int, int] = {}  # of optimizers, in order
         self._sets: list[frozenset[int]] = []  # the parameters of each
         self._stale: dict[int, Tensor] = {}  # parameters with gradients that a step has used
+        self._foreign: dict[int, Tensor] = {}  # those that have some when another optimizer steps
+        self._living: list[weakref.ref[Optimizer]] = []
         self._before: dict[int, Tensor] = {}
         self._received: set[int] = set()
         self._moved: set[int] = set()
@@ -404,6 +406,8 @@ class TrainingWatch:
         self._stop()
         if self._coasting:
             return
+        self._stale |= self._foreign  # what the other's loss left, this one is added to
+        self._foreign = {}
         self._forget_cleared()
         if self.tape is not None:
             self.tape.losses.append(loss)
@@ -478,6 +482,7 @@ class TrainingWatch:
             self.optimizers.append(made)
             self.after_optimizer()
             self._by_optimizer[id(optimizer)] = []
+            self._living.append(weakref.ref(optimizer))
             if self.tape is not None:
                 self.tape.paused = False
 
@@ -545,6 +550,9 @@ class TrainingWatch:
         )
         events.clear()
         self._stale |= {id(p): p for p in graded if p.grad is not None and bool(p.grad.any())}
+        others = (other for ref in self._living if (other := ref()) not in (None, optimizer))
+        waiting = (p for other in others for p in _parameters_of(other))
+        self._foreign = {id(p): p for p in waiting if p.grad is not None and bool(p.grad.any())}
         self._before, self._inside = {}, False
         if self.space is not None:
             self.space = find_namespace(sys._getframe(2))

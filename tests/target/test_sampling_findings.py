@@ -28,3 +28,27 @@ def test_a_mask_over_sorted_scores_is_taken_back(back, out, lines):
     """Top-p masks stand in the order of the sort; the vocabulary has another one."""
     found = source_findings(dedent(NUCLEUS.format(back=back, out=out)), "a.py")
     assert [f.line for f in found if f.rule == "sampling"] == lines
+
+
+@pytest.mark.parametrize(
+    ("sigmas", "scale", "found"),
+    [
+        ("betas", "sigmas[i]", True),
+        ("betas.sqrt()", "sigmas[i]", False),
+        ("betas.sqrt()", "betas[i]", True),
+        ("betas", "sigmas[i] ** 0.5", False),
+    ],
+)
+def test_noise_is_scaled_by_a_deviation(sigmas, scale, found):
+    """Not by the variance of a step."""
+    text = f"""
+alphas_bar = torch.cumprod(1 - betas, 0)
+sigmas = {sigmas}
+def sample(x):
+    for i in reversed(range(9)):
+        mean = model(x, i)
+        x = mean + {scale} * noise
+    return x
+"""
+    rules = [f.rule for f in source_findings(text, "net.py")]
+    assert rules == ["variance-as-deviation"] * found

@@ -63,6 +63,9 @@ IGNORING = "F.cross_entropy(logits.reshape(-1, 11), y.reshape(-1), ignore_index=
 PART = "(F.cross_entropy(model(x).flatten(0, 1), y.flatten()) / 2)"
 BACK = f"{PART}.backward()"
 BODY = "[*model.embed.parameters(), *model.mix.parameters()]"
+COUPLED = (
+    "model.parameters()); optimizer = torch.optim.RMSprop(model.parameters(), weight_decay=0.9"
+)
 CLIP = "nn.utils.clip_grad_norm_(model.parameters(), 1.0)"
 SCHEDULE = "schedule = torch.optim.lr_scheduler.StepLR(optimizer, 50)"
 EVALUATE = """if step % 4 == 3:
@@ -113,6 +116,7 @@ def grave(seen):
         ("learning-rate", {"parameters": "model.parameters(), lr=3.0"}),
         ("rate-zero", {"parameters": "model.parameters(), lr=0.0"}),
         ("weight-decay", {"parameters": "model.parameters(), lr=1e-2, weight_decay=10.0"}),
+        ("weight-decay", {"parameters": COUPLED}),
         ("eval-while-training", {"after": EVALUATE.format(mode="model.eval()", back="pass")}),
         ("train-while-evaluating", {"after": EVALUATE.format(mode="pass", back="pass")}),
     ],
@@ -362,3 +366,39 @@ def test_ctc_counts_each_target_by_its_own_length(lengths, tmp_path):
 def test_an_action_is_predicted_from_the_state_before_it(tmp_path):
     """The model is given actions, but knows each only after the state that it answers."""
     assert "labels-not-shifted" not in rules_of(TURNS, tmp_path)
+
+
+PLAYERS = """
+import torch
+from torch import nn
+actor, critic = nn.Linear(4, 2), nn.Linear(6, 1)
+first = torch.optim.Adam(critic.parameters())
+second = torch.optim.Adam(actor.parameters())
+for _ in range(9):
+    x, act = torch.randn(8, 4), torch.randn(8, 2)
+    {before}
+    loss = (critic(torch.cat([x, act], 1)) - 1).square().mean()
+    loss.backward()
+    first.step()
+    {after}
+    loss = -critic(torch.cat([x, actor(x)], 1)).mean()
+    loss.backward()
+    second.step()
+    second.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wrong"),
+    [("pass", "first.zero_grad()", True), ("first.zero_grad()", "pass", False)],
+)
+def test_gradients_of_another_loss_are_cleared_before_they_are_added_to(
+    before, after, wrong, tmp_path
+):
+    """An actor's loss leaves gradients in its critic, which are to go before the critic's own."""
+    text = PLAYERS.format(before=before, after=after)
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    code = compile(text, str(path), "exec")
+    seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
+    assert ("gradients-left-over" in [f.rule for f in grave(seen)]) == wrong

@@ -110,14 +110,16 @@ class LiveModel:
         train: bool = False,
         seed: int | None = 0,
         watch: AbstractContextManager[Any] | None = None,
+        graded: bool = False,
     ) -> Output:
-        """What the copy returns for the inputs with these changes. Copies are given to it."""
+        """What the copy returns for the inputs with these changes. Copies are given to it; where
+        it is `graded`, gradients lead back."""
         args, kwargs = fresh(self.inputs, changes)
         self.model.train(train)
         if seed is not None:
             torch.manual_seed(seed)
             random.seed(seed)
-        with torch.no_grad(), uncompiled(), watch or nullcontext():
+        with torch.set_grad_enabled(graded), uncompiled(), watch or nullcontext():
             return Output(dict(floats_in(self.model(*args, **kwargs))))
 
     def replace(self, changes: Changes) -> None:
@@ -191,6 +193,6 @@ def floats_in(value: Any) -> Iterator[tuple[str, Tensor]]:
     found = {"": value} if not isinstance(value, (dict, list, tuple)) else value
     for at, tensor in named_tensors(found):
         if tensor.is_floating_point() and tensor.numel():
-            yield (at or "output"), tensor.detach()
+            yield (at or "output"), tensor
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, dict):
         yield from floats_in({n: getattr(value, n) for n in value.__dataclass_fields__})

@@ -1,6 +1,7 @@
 """Findings from the flow: what is given, held or made and reaches nothing."""
 
 import math
+import re
 from collections.abc import Iterator, Sequence
 
 from attnlab.records.trace import Finding
@@ -77,10 +78,26 @@ def unused_weights(rows: Rows) -> Iterator[Finding]:
             file=file,
             line=line,
             op=op,
-            severity="note" if flow.partial else "warning",
+            severity="note" if flow.partial or _only_last(group, used) else "warning",
             message=f"{listed} {what}: no gradient will ever reach {'them' if many else 'it'}",
             index=last,
         )
+
+
+def _only_last(group: Sequence[HeldTensor], used: Sequence[HeldTensor]) -> bool:
+    """Whether the same parameters of all layers before are used: the last one of a stack makes
+    something for a next one, and there is none."""
+    return any(_is_last(held.name, [u.name for u in used]) for held in group)
+
+
+def _is_last(name: str, used: Sequence[str]) -> bool:
+    found = re.search(r"[^.]*\d+[^.]*(?=\.)", name)
+    if found is None:
+        return False
+    same = rf"{re.escape(name[: found.start()])}([^.]+){re.escape(name[found.end() :])}"
+    layers = [m[1] for other in used if (m := re.fullmatch(same, other))]
+    numbers = [int(n[0]) for layer in layers if (n := re.search(r"\d+", layer))]
+    return bool(numbers) and max(numbers) < int(re.sub(r"\D", "", found[0]))
 
 
 def _last_made_of(rows: Rows, first: int) -> int:

@@ -12,6 +12,8 @@ from attnlab.training.rules.base import found, line_of
 
 MOST = 3  # names that a message lists
 LARGE, SMALL = 0.3, 1e-7  # of a weight, that one step changes
+COUPLED = 0.2  # weight decay that is added to gradients
+DECOUPLED = {"AdamW", "Lion", "Adafactor", "Muon", "LBFGS"}
 SHRINKS = 0.02  # of a weight, that decay takes in one step
 SCHEDULES = r"def \w*(lr|rate|factor|lambda|warm|schedule)\w*\("
 
@@ -120,6 +122,18 @@ def decay(log: TrainingLog) -> Iterator[Finding]:
     if log.steps and len(strong) >= min(3, len(log.steps)):
         step = strong[0]
         yield found("weight-decay", _made(log), step=step, percent=100 * step.rate * step.decay)
+        return
+    for made in log.optimizers:
+        largest = max((g[0] for g in made.groups), default=0.0)
+        if largest >= COUPLED and made.kind not in DECOUPLED:
+            yield found(
+                "weight-decay",
+                (made.file, made.line),
+                f"{made.kind} adds {largest:g} times each weight to its gradient: that outweighs "
+                "what the loss says, and the weights shrink to 0. Usual is 1e-5 to 1e-3 here; a "
+                "decay of averages has another name (alpha, betas, rho)",
+            )
+            return
 
 
 def decay_groups(log: TrainingLog) -> Iterator[Finding]:

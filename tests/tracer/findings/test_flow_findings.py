@@ -418,3 +418,35 @@ def test_a_lost_tie_is_told_where_the_new_tensor_is_made(tmp_path):
     lines = text.splitlines()
     assert "nn.Parameter" in lines[found.line - 1]
     assert init in lines[int(found.message.split("on line ")[1].split(",")[0]) - 1]
+
+
+STACK = """
+import torch
+from torch import nn
+
+class Layer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+
+    def forward(self, h, x):
+        return h + self.a(x).tanh(), x + self.b(h).tanh()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleList([Layer() for _ in range(3)])
+
+    def forward(self, x):
+        h = x
+        for layer in self.layers:
+            h, x = layer(h, x)
+        return {out}
+"""
+
+
+@pytest.mark.parametrize(("out", "severities"), [("h", ["note"]), ("h + x", [])])
+def test_what_only_the_last_layer_makes_for_a_next_one_is_a_note(out, severities, tmp_path):
+    """Its second output has no layer to go to; in all others it is used."""
+    found = findings(tmp_path, STACK.format(out=out), "Net")
+    assert [f.severity for f in found if f.rule == "unused-parameter"] == severities

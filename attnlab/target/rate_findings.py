@@ -1,0 +1,63 @@
+"""What the text of a file says of learning rates: factors that are rates themselves."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import Function, Told, called
+
+FACTORS = {"LambdaLR", "MultiplicativeLR"}
+
+
+def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
+    """`LambdaLR(optimizer, get_lr)` where `get_lr` returns a rate: the optimizer's own rate is
+    multiplied with it."""
+    functions = {n.name: n for n in ast.walk(tree) if isinstance(n, Function)}
+    rates = {
+        ast.unparse(k.value)
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Call)
+        for k in n.keywords
+        if k.arg == "lr" and not isinstance(k.value, ast.Constant)
+    }
+    for call in ast.walk(tree):
+        if called(call) not in FACTORS or not isinstance(call, ast.Call):
+            continue
+        given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "lr_lambda")]
+        for function in given:
+            body: ast.AST | None = functions.get(ast.unparse(function))
+            body = function if isinstance(function, ast.Lambda) else body
+            returned = list(_returned(body)) if body is not None else []
+            names = [rate for rate in rates for value in returned if _scales_by(value, rate)]
+            if names:
+                yield Told(
+                    call.lineno,
+                    "rate-squared",
+                    f"{ast.unparse(function)[:50]} returns a rate made of {names[0]}, and "
+                    f"{called(call)} multiplies it with the optimizer's own, lr={names[0]}: what "
+                    f"is used is {names[0]} squared. Return a factor, 1.0 for the full rate",
+                )
+
+
+def _returned(body: ast.AST) -> Iterator[ast.expr]:
+    """The values that a function or a lambda may return."""
+    if isinstance(body, ast.Lambda):
+        yield body.body
+    for node in ast.walk(body):
+        if isinstance(node, ast.Return) and node.value is not None:
+            yield node.value
+
+
+def _scales_by(value: ast.expr, rate: str) -> bool:
+    """Whether a value is a rate, or a product with one, that is divided by none."""
+    if ast.unparse(value) == rate:
+        return True
+    if not isinstance(value, ast.BinOp):
+        return False
+    sides = (value.left, value.right)
+    if isinstance(value.op, ast.Div):
+        return _scales_by(value.left, rate) and rate not in ast.unparse(value.right)
+    if isinstance(value.op, ast.Mult):
+        return any(_scales_by(side, rate) for side in sides)
+    return isinstance(value.op, ast.Add | ast.Sub) and any(_scales_by(s, rate) for s in sides)

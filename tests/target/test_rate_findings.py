@@ -1,0 +1,32 @@
+"""What the text of a file says of learning rates."""
+
+import pytest
+
+from attnlab.target.source_findings import source_findings
+
+TEXT = """
+def get_lr(it):
+    if it < warm_up:
+        return {first}
+    return {then}
+
+optimizer = AdamW(model.parameters(), lr=learning_rate)
+scheduler = LambdaLR(optimizer, lr_lambda={given})
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "then", "given", "lines"),
+    [
+        ("learning_rate * it / warm_up", "least", "get_lr", [8]),
+        ("it / warm_up", "least + 0.5 * (learning_rate - least)", "get_lr", [8]),
+        ("it / warm_up", "least / learning_rate", "get_lr", []),
+        ("learning_rate", "least", "lambda it: get_lr(it) / learning_rate", []),
+        ("it / warm_up", "1.0", "lambda it: learning_rate * 0.9**it", [8]),
+    ],
+)
+def test_a_factor_is_no_rate(first, then, given, lines):
+    """The optimizer's own rate is multiplied with what the function returns."""
+    text = TEXT.format(first=first, then=then, given=given)
+    found = [f for f in source_findings(text, "net.py") if f.rule == "rate-squared"]
+    assert [f.line for f in found] == lines
