@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from attnlab.commands.target_flags import (
     next_of_puzzle,
     takes_target,
 )
+
+if TYPE_CHECKING:
+    from attnlab.records import Job
 
 PLACE = 105
 LAYERS = ("trace", "unused", "property", "training")
@@ -112,6 +115,7 @@ def command(
     from dataclasses import replace
 
     from attnlab.commands.rounds import note_triage, price_of_triage
+    from attnlab.errors import Refused
     from attnlab.ranked_suspicions import SYMPTOMS
     from attnlab.render.triage import TriagePage
     from attnlab.suspicions import Wishes, make_triage
@@ -120,6 +124,7 @@ def command(
         STEPS,
         ignored_lines,
         look_at,
+        read_alone,
         script_arguments,
         triage_job,
     )
@@ -133,15 +138,20 @@ def command(
     target, typed, chosen = named.name, named.typed, named.chosen
     bounds = limits(timeout or OWN_TIME, "")
     learning = _seconds(overfit, seconds)
-    job = triage_job(typed, bounds, many, script_arguments(args), learning, named.answer)
-    if evaluate:
-        _must_train(target, job.stages)
-        job = replace(job, evaluate=tuple(evaluate))
-    doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
-    named.announce(doing, job)
-    if price := price_of_triage(named.ctx, typed.target):
-        note(price)
-    report = look_at(typed, job, run_job, note)
+    words = script_arguments(args)
+    try:
+        job = triage_job(typed, bounds, many, words, learning, named.answer)
+        job = _with_evaluation(job, target, evaluate)
+        doing = f"watching {many} optimizer steps of" if "training" in job.stages else "looking at"
+        named.announce(doing, job)
+        if price := price_of_triage(named.ctx, typed.target):
+            note(price)
+        report = look_at(typed, job, run_job, note)
+    except Refused as refused:
+        alone = None if evaluate or words else read_alone(typed, refused, bounds)
+        if alone is None:
+            raise
+        job, report = alone
     wishes = Wishes(
         symptom=symptom,
         only=only,
@@ -167,6 +177,16 @@ def command(
     unseen = found.outcome == "error" and not found.looked_at
     code = NOT_COMPARED if unseen else int(found.outcome != "nothing-found")
     return emit_also(page, json, code, html, form)
+
+
+def _with_evaluation(job: Job, target: str, names: list[str] | None) -> Job:
+    """The job that also calls these functions of a script; raises `Refused` for another target."""
+    from dataclasses import replace
+
+    if not names:
+        return job
+    _must_train(target, job.stages)
+    return replace(job, evaluate=tuple(names))
 
 
 def _must_train(target: str, stages: tuple[str, ...]) -> None:

@@ -113,6 +113,9 @@ def _with_caches(tree: ast.Module) -> Iterator[tuple[Function, list[ast.AST], se
             continue
         arguments = {a.arg for a in (*scope.args.args, *scope.args.kwonlyargs)}
         caches = {a for a in arguments if a in CACHES or re.search(r"cache|past", a)}
+        text = ast.unparse(scope)
+        held = (a for a in arguments - caches - {"self"} if f"{a}." in text)
+        caches |= {a for a in held if re.search(rf"\b{a}\.(kv|cache|past|layers_kv)\w*\b", text)}
         if caches:
             aside = {id(n) for node in nodes for n in _of_empty(node, caches, scope.body)}
             yield scope, [n for n in nodes if id(n) not in aside], caches
@@ -161,6 +164,6 @@ def _counts_input(node: ast.AST, nodes: list[ast.AST]) -> bool:
     sized = [
         ast.unparse(n.targets[0])
         for n in nodes
-        if isinstance(n, ast.Assign) and re.search(r"\.(shape|size\(\))", ast.unparse(n.value))
+        if isinstance(n, ast.Assign) and re.search(r"\.(shape|size\()", ast.unparse(n.value))
     ]
     return ".shape" in bound or ".size(" in bound or any(bound in names for names in sized)

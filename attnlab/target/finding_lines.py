@@ -15,12 +15,13 @@ def add_source_findings(report: Report, job: Job) -> Report:
     told = source_findings(job.candidate.text, job.candidate.file)
     fresh = tuple(f for f in told if f.rule != "norm-axis" or _over_positions(f, report))
     if report.trace is not None:
-        findings = tuple(_where_made(f, job) for f in report.trace.findings)
+        findings = tuple(_where_given(_where_made(f, job), job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))
     report = _with_meant_dropout(report, job.candidate.text)
     if report.training is not None:
         found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
         found = (_where_replaced(_where_cut(f, job), job) for f in found)
+        found = (_where_called(f, job) for f in found)
         watched = tuple(_where_switched(f, job) for f in found)
         if any(f.rule == "evaluation-learns" for f in fresh):  # of which that is a trace
             watched = tuple(f for f in watched if f.rule != "eval-while-training")
@@ -146,6 +147,43 @@ def _where_replaced(finding: Finding, job: Job) -> Finding:
         return finding
     says = f"{finding.message} (this line makes it, when the optimizer is already there)"
     return replace(finding, line=found[0], message=says)
+
+
+def _where_called(finding: Finding, job: Job) -> Finding:
+    """That an optimizer is made again, at the one loop that calls the function which makes it."""
+    if finding.rule != "optimizer-made-again" or finding.file != job.candidate.file:
+        return finding
+    tree = ast.parse(job.candidate.text)
+    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
+    makers = [f for f in functions if f.lineno <= finding.line <= (f.end_lineno or 0)]
+    loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
+    if not makers or any(loop.lineno <= finding.line <= (loop.end_lineno or 0) for loop in loops):
+        return finding
+    name = makers[-1].name
+    calls = {
+        node.lineno
+        for loop in loops
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).rpartition(".")[2] == name
+    }
+    if len(calls) != 1:
+        return finding
+    says = f"{finding.message} (line {finding.line} makes it, and this loop calls that)"
+    return replace(finding, line=calls.pop(), message=says)
+
+
+def _where_given(finding: Finding, job: Job) -> Finding:
+    """A dropout in eval mode at the line of the argument, where a call has several lines."""
+    if finding.rule != "dropout-in-evaluation" or finding.file != job.candidate.file:
+        return finding
+    lines = job.candidate.text.splitlines()
+    for number in range(finding.line, min(finding.line + 9, len(lines)) + 1):
+        line = lines[number - 1]
+        if number > finding.line and re.match(r"\s*(dropout_p|training|p)=", line):
+            return replace(finding, line=number)
+        if line.rstrip().endswith(")") and line.count("(") < line.count(")"):
+            break
+    return finding
 
 
 def _where_switched(finding: Finding, job: Job) -> Finding:

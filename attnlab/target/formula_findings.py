@@ -178,6 +178,19 @@ def cut_rollouts(tree: ast.Module) -> Iterator[Told]:
                 if isinstance(n, ast.Call) and called(n) == "append" and n.args
             }
             for node in loop.body:
+                if (
+                    isinstance(node, ast.Assign)
+                    and isinstance(loop, ast.For)
+                    and _detaches_each(node, loop)
+                ):
+                    name = ast.unparse(node.targets[0])
+                    yield Told(
+                        node.lineno,
+                        "gradient-cut",
+                        f"{name} is detached before every step of {ast.unparse(loop.target)}: "
+                        "nothing learns from what a step does to later ones. Detach it once, "
+                        "before the loop, where a sequence is continued",
+                    )
                 if not isinstance(node, ast.Assign) or called(node.value) != "detach":
                     continue
                 name = ast.unparse(node.targets[0])
@@ -189,6 +202,20 @@ def cut_rollouts(tree: ast.Module) -> Iterator[Told]:
                         "the next one is made of it: the loss of later ones teaches nothing of "
                         "how they came about. Feed it back as it is",
                     )
+
+
+def _detaches_each(node: ast.Assign, loop: ast.For) -> bool:
+    """`state = [h.detach() for h in state]`, or of a tuple, in a loop that makes the state anew."""
+    name, text = ast.unparse(node.targets[0]), ast.unparse(node.value)
+    if not isinstance(node.targets[0], ast.Name):
+        return False
+    if not isinstance(node.value, ast.ListComp | ast.Tuple | ast.GeneratorExp | ast.Call):
+        return False
+    of_itself = re.search(rf"(for [\w, ()]+ in {name}\b|\b{name}(\[\d\])?\.detach\(\))", text)
+    body = "\n".join(ast.unparse(s) for s in loop.body if s is not node)
+    again = re.search(rf"\b{name}(\[[^\]]+\])? = |, {name} = |\({name}\b", body)
+    steps = re.search(r"range\(|unbind|enumerate", ast.unparse(loop.iter))
+    return bool(".detach()" in text and of_itself and again and steps)
 
 
 def spreads_as_means(tree: ast.Module) -> Iterator[Told]:

@@ -117,6 +117,7 @@ def frozen_statistics(tree: ast.Module) -> Iterator[Told]:
         last = name.rpartition(".")[2]
         held = not last or any(
             re.search(rf"\b{last}\b(: \w+)? = (nn\.Sequential\([^\n]*)?\b{kind}\(", text)
+            or (len(last) > 3 and last.lower() in kind.lower())  # handed in: MultiHead(Encoder())
             for kind in normed
         )
         if held and not re.search(rf"\b{last}\.(eval|train)\(", text if last else ""):

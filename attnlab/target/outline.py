@@ -96,7 +96,13 @@ def outline_code(code: Code) -> Outline:
 
 @lru_cache(8)
 def _outline(text: str, file: str) -> Outline:
-    return read_outline(parse(text, file))
+    return read_outline(parse(text, file), read_comments(text))
+
+
+def read_comments(text: str) -> dict[int, str]:
+    """The comments of a text by their lines."""
+    lines = enumerate(text.splitlines(), 1)
+    return {i: line.partition("#")[2] for i, line in lines if "#" in line}
 
 
 def _demo_names(tree: ast.Module, functions: Mapping[str, ast.stmt]) -> frozenset[str]:
@@ -110,14 +116,14 @@ def _demo_names(tree: ast.Module, functions: Mapping[str, ast.stmt]) -> frozense
     return frozenset(found)
 
 
-def read_outline(tree: ast.Module) -> Outline:
+def read_outline(tree: ast.Module, comments: Mapping[int, str] | None = None) -> Outline:
     """The names of a file's top level, those inside `if`, `try` and `with` included."""
     constants = integer_constants(tree.body)
     fill_in_defaults(tree, constants)
     names = read_names(tree.body)
     classes = {name: node for name, node in names.items() if isinstance(node, ast.ClassDef)}
     functions = {name: node for name, node in names.items() if isinstance(node, FunctionDef)}
-    usage = ClassUsage(classes, functions)
+    usage = ClassUsage(classes, functions, comments)
     found = {name: Definition(name=name, kind="other") for name in names}
     found |= {name: _class(name, classes, usage) for name in classes}
     for name, node in functions.items():

@@ -115,6 +115,40 @@ def _hidden_by(node: ast.AST, scores: str, made: set[str]) -> str:
     return ""
 
 
+def places_as_tokens(tree: ast.Module) -> Iterator[Told]:
+    """`values, ids = logits.topk(k)`, and what is drawn from the values is taken for a token: it is
+    a place among them."""
+    for scope, nodes in scopes(tree):
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or called(node.value) not in ("topk", "sort"):
+                continue
+            names = [ast.unparse(e) for e in getattr(node.targets[0], "elts", ())]
+            if len(names) != 2 or names[1] in _names_read(scope):
+                continue
+            made = {names[0]}
+            for late in (n for n in nodes if line_of(n) > node.lineno):
+                if isinstance(late, ast.Assign) and made & {
+                    n.id for n in ast.walk(late.value) if isinstance(n, ast.Name)
+                }:
+                    made |= {t.id for t in late.targets if isinstance(t, ast.Name)}
+                if called(late) in ("multinomial", "argmax") and made & {
+                    n.id for n in ast.walk(late) if isinstance(n, ast.Name)
+                }:
+                    yield Told(
+                        line_of(late),
+                        "sampling",
+                        f"{ast.unparse(late)[:60]} draws a place among the {called(node.value)} "
+                        f"of line {node.lineno}, and no token: {names[1]}, which says which token "
+                        f"stands there, is never read. Use {names[1]}.gather(-1, ...)",
+                    )
+                    break
+
+
+def _names_read(scope: ast.AST) -> set[str]:
+    names = (n for n in ast.walk(scope) if isinstance(n, ast.Name))
+    return {n.id for n in names if isinstance(n.ctx, ast.Load)}
+
+
 def variances_as_noise(tree: ast.Module) -> Iterator[Told]:
     """`mean + betas[t] * noise` in a sampler: noise is scaled by a standard deviation."""
     if not any(called(n) == "cumprod" for n in ast.walk(tree)):
@@ -145,3 +179,6 @@ def variances_as_noise(tree: ast.Module) -> Iterator[Told]:
 
 
 VARIANCE = re.compile(r"^(self\.)?(beta|betas|beta_t|\w*variance|var)(\[.*\])?$")
+
+
+RULES = (sampled_wrong, sorted_masks, places_as_tokens, variances_as_noise)

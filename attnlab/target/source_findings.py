@@ -50,7 +50,7 @@ from attnlab.target.loss_findings import (
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
 from attnlab.target.rate_findings import rates_as_factors
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
-from attnlab.target.sampling_findings import sampled_wrong, sorted_masks, variances_as_noise
+from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
@@ -73,8 +73,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _permutations,
         _shuffles,
         _splits,
-        sampled_wrong,
-        sorted_masks,
+        *SAMPLING_RULES,
         probability_arguments,
         masked_labels,
         frozen_statistics,
@@ -112,16 +111,16 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         separate_shuffles,
         turned_skews,
         *BLOCK_RULES,
-        variances_as_noise,
         rates_as_factors,
         *SPLIT_RULES,
         zero_products,
         rolls_that_go_on,
     )
     known: set[tuple[str, int]] = set()
+    lines = text.splitlines()
     for rule in rules:
         for told in rule(tree):
-            if (told.rule, told.line) in known:
+            if (told.rule, told.line) in known or _is_meant(told, lines):
                 continue
             known.add((told.rule, told.line))
             yield Finding(
@@ -132,6 +131,15 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
                 severity="warning",
                 message=told.message,
             )
+
+
+SHARED = re.compile(r"#.*(shar|same (object|layer|weights|module)|tied|without (more|extra) param)")
+
+
+def _is_meant(told: Told, lines: list[str]) -> bool:
+    """Whether a comment beside it says that layers share their weights."""
+    near = lines[max(told.line - 3, 0) : told.line + 1]
+    return told.rule == "layer-shared" and any(map(SHARED.search, near))
 
 
 def _aliases(tree: ast.Module) -> Iterator[Told]:

@@ -17,7 +17,7 @@ TRAIN = re.compile(
     r"(?<![a-z])(train|tr|fit)(ing)?(_?(set|ds|dl|data|loader)\w*)?(?![a-z])", re.IGNORECASE
 )
 HELD = re.compile(
-    r"(?<![a-z])(val|valid|validation|test|held|holdout|dev|eval)(_?(set|ds|dl|data|loader)\w*)?"
+    r"(?<![a-z])(va|te|val|valid|validate|validation|evaluate|test|held|holdout|dev|eval)(_?(set|ds|dl|data|loader)\w*)?"
     r"(?![a-z])",
     re.IGNORECASE,
 )
@@ -202,9 +202,122 @@ def _unguarded(body: list[ast.stmt], phase: str) -> Iterator[ast.AST]:
             yield from ast.walk(statement)
 
 
+LOSSES = re.compile(r"criterion|loss|cross_entropy|mse")
+TARGETS = re.compile(r"future|target|label|next|^y|horizon", re.IGNORECASE)
+
+
+def unsigned_differences(tree: ast.Module) -> Iterator[Told]:
+    """`(last - first).astype(float32)` of pictures in uint8: below 0 they begin again at 255."""
+    if "uint8" not in ast.unparse(tree):
+        return
+    for node in ast.walk(tree):
+        if called(node) not in ("astype", "float", "to") or not isinstance(node, ast.Call):
+            continue
+        owner = getattr(node.func, "value", None)
+        made = isinstance(owner, ast.BinOp) and isinstance(owner.op, ast.Sub)
+        floats = called(node) == "float" or "float" in ast.unparse(node)
+        text = ast.unparse(owner) if isinstance(owner, ast.BinOp) else ""
+        whole = isinstance(owner, ast.BinOp) and all(
+            isinstance(side, ast.Name | ast.Subscript) for side in (owner.left, owner.right)
+        )
+        if made and floats and whole and not re.search(r"float|int16|int32", text):
+            yield Told(
+                node.lineno,
+                "unsigned-difference",
+                f"{ast.unparse(node)} subtracts first: of uint8, 3 - 5 is 254. Make both floats, "
+                "and then subtract",
+            )
+
+
+def graphs_of_validation(tree: ast.Module) -> Iterator[Told]:
+    """`total += criterion(...)` in a function that evaluates and keeps its gradients."""
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function) or not HELD.search(scope.name.replace("_", " ")):
+            continue
+        text = ast.unparse(scope)
+        quiet = re.search(r"no_grad|inference_mode|set_grad_enabled|backward\(", text)
+        for node in nodes if not quiet and ".eval()" in text else ():
+            added = ast.unparse(node.value) if isinstance(node, ast.AugAssign) else ""
+            kept = re.search(r"item\(|detach|float\(|numpy|len\(", added)
+            if LOSSES.search(added) and not kept and isinstance(node, ast.AugAssign):
+                yield Told(
+                    node.lineno,
+                    "graph-kept",
+                    f"{ast.unparse(node)[:70]} in {scope.name}, which has no torch.no_grad(): each "
+                    "batch's graph stays alive until the sum goes. Add @torch.no_grad(), and "
+                    ".item()",
+                )
+                break
+
+
+def labels_left_behind(tree: ast.Module) -> Iterator[Told]:
+    """`tokens[order]` in the order of lengths, and labels in the order that they came in."""
+    for scope, nodes in scopes(tree):
+        for order in _orders(nodes) if isinstance(scope, Function) else ():
+            text = ast.unparse(scope)
+            for node in nodes:
+                values = getattr(getattr(node, "value", None), "elts", ())
+                if not isinstance(node, ast.Return):
+                    continue
+                words = [ast.unparse(v) for v in values]
+                sorted_ = [w for w in words if w.endswith(f"[{order}]")]
+                left = [w for w in words if LABELLED.search(w) and order not in w]
+                for word in left if sorted_ else ():
+                    name = re.findall(r"\w+", word)[-1]
+                    if not re.search(rf"\b{name}\b[^\n]*\[{order}\]|{name}\.index_select", text):
+                        yield Told(
+                            line_of(node),
+                            "orders-differ",
+                            f"{sorted_[0]} stands in the order of lengths, and {word} as it came: "
+                            f"each row has the label of another. Use {word}[{order}]",
+                        )
+
+
+LABELLED = re.compile(r"label|target|\bys?\b|answer|intent|class", re.IGNORECASE)
+
+
+def _orders(nodes: list[ast.AST]) -> Iterator[str]:
+    """The names of orders of lengths: `lengths, order = lengths.sort()`, `argsort(lengths)`."""
+    for node in nodes:
+        if not isinstance(node, ast.Assign) or called(node.value) not in ("sort", "argsort"):
+            continue
+        target = node.targets[0]
+        both = isinstance(target, ast.Tuple) and len(target.elts) == 2
+        if "len" in ast.unparse(node.value):
+            yield ast.unparse(target.elts[1] if both and isinstance(target, ast.Tuple) else target)
+
+
+def targets_in_inputs(tree: ast.Module) -> Iterator[Told]:
+    """`past = s[i:end]` and `future = s[end - 1]`: the target is the last value that is given."""
+    for _, nodes in scopes(tree):
+        given: dict[tuple[str, str], str] = {}
+        for node in nodes:
+            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
+                continue
+            base, index = ast.unparse(node.value.value), node.value.slice
+            name = ast.unparse(node.targets[0])
+            if isinstance(index, ast.Slice) and index.upper is not None and index.lower is not None:
+                given[base, ast.unparse(index.upper)] = name
+            first = index.lower if isinstance(index, ast.Slice) else index
+            start = ast.unparse(first) if first is not None else ""
+            for (other, upper), inputs in given.items():
+                if other == base and start == f"{upper} - 1" and TARGETS.search(name):
+                    yield Told(
+                        node.lineno,
+                        "target-in-input",
+                        f"{ast.unparse(node)} begins with the last value of {inputs}, which ends "
+                        f"before {upper}: the model is asked for what it is given. It begins at "
+                        f"{upper}",
+                    )
+
+
 RULES = (
     copied_before_split,
     letters_order,
     numbered_apart,
     steps_in_all_phases,
+    unsigned_differences,
+    graphs_of_validation,
+    labels_left_behind,
+    targets_in_inputs,
 )

@@ -211,6 +211,22 @@ def look_at(
     return _merge_reports(report, run(alone))
 
 
+def read_alone(typed: TraceCommand, refused: Refused, limits: Limits) -> tuple[Job, Report] | None:
+    """What the text of a file shows where its module could not be built or fed; None where that is
+    nothing, or there is no such module."""
+    place, name = split_target(typed.target)
+    if not place.endswith(".py"):
+        return None
+    code = read_source(Path(place), typed.target)
+    if name and name not in outline_code(code).definitions:
+        return None
+    job = Job(candidate=replace(code, name=None), contract=None, stages=("trace",), limits=limits)
+    why = f"running it: {refused}. {refused.hint}".strip()
+    report = Report(outcome="error", training=TrainingReport(steps=0, not_looked_at=(why,)))
+    report = add_source_findings(report, job)
+    return (job, report) if report.training and report.training.findings else None
+
+
 def _with_root(
     report: Report, typed: TraceCommand, job: Job, run: Callable[[Job], Report]
 ) -> Report:

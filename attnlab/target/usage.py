@@ -65,6 +65,7 @@ BATCH = re.compile(r"B|bsz?|n?_?batch(_size)?")  # by itself: `n = ids.size(1)` 
 SAID_FIRST = re.compile(
     r"\((T|S|L|time|steps|seq\w*|len\w*), ?(B|N|bsz?|batch\w*)\b", re.IGNORECASE
 )
+SAID_BATCH = re.compile(r"\((B|N|bsz?|batch\w*), ?\w+( \w+)?(,|\))", re.IGNORECASE)
 ENTRIES = re.compile(r"[BN]|bsz?|n?_?batch(_size)?", re.IGNORECASE)
 
 
@@ -72,9 +73,13 @@ class ClassUsage:
     """The classes and functions of one file, and what each does with its arguments."""
 
     def __init__(
-        self, classes: Mapping[str, ast.ClassDef], functions: Mapping[str, Function] | None = None
+        self,
+        classes: Mapping[str, ast.ClassDef],
+        functions: Mapping[str, Function] | None = None,
+        comments: Mapping[int, str] | None = None,
     ) -> None:
-        self.classes = classes
+        """`comments` are those of the file by their lines."""
+        self.classes, self.comments = classes, comments or {}
         self.methods = {
             name: {i.name: i for i in node.body if isinstance(i, Function)}
             for name, node in classes.items()
@@ -259,14 +264,14 @@ class ClassUsage:
         ):
             return True
         forward = self.methods[name].get("forward")
-        text = ast.unparse(self.nodes[name])
+        text, said = ast.unparse(self.nodes[name]), self._said_of_shapes(name)
+        if SAID_BATCH.search(said) and not SAID_FIRST.search(said):
+            return False
+        said += "".join(map(self._said_of_shapes, self._reached(name, DEEP) - {name}))
         for argument in _parameters(forward)[:1]:
-            if _second_axis_is_batch(forward, argument) or SAID_FIRST.search(
-                (ast.get_docstring(forward) if forward else "") or ""
-            ):
-                return True
             rows = rf"(\w+)\[: ?{argument}\.(size\(0\)|shape\[0\])\]"
-            if any(_has_batch_in_the_middle(m[1], text) for m in re.finditer(rows, text)):
+            in_table = any(_has_batch_in_the_middle(m[1], text) for m in re.finditer(rows, text))
+            if _second_axis_is_batch(forward, argument) or SAID_FIRST.search(said) or in_table:
                 return True
             for names in _unpacked(forward, argument):
                 if LENGTHS.fullmatch(names[0]) and ENTRIES.fullmatch(names[1]):
@@ -284,6 +289,13 @@ class ClassUsage:
         )
         first = [k for c in layers for k in c.keywords if k.arg in ("batch_first", None)]
         return bool(layers) and not first and not turned
+
+    def _said_of_shapes(self, name: str) -> str:
+        """What the docstring of forward and the comments of a class say."""
+        node, forward = self.nodes[name], self.methods[name].get("forward")
+        first, last = getattr(node, "lineno", 0), getattr(node, "end_lineno", 0) or 0
+        told = [text for line, text in self.comments.items() if first <= line <= last]
+        return "\n".join([(ast.get_docstring(forward) if forward else "") or "", *told])
 
     def _unpacks_time_first(self, name: str) -> bool:
         """Whether a module inside unpacks the shape of what it is given as `T, B, D`."""

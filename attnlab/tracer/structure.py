@@ -1,6 +1,7 @@
 """What is odd about a module as it was built, read from its attributes and its source."""
 
 import ast
+import inspect
 import linecache
 import re
 from collections import Counter
@@ -114,7 +115,8 @@ def _same_layers(path: str, module: nn.Module, root: nn.Module) -> Iterator[Find
         owner = root.get_submodule(path.rpartition(".")[0]) if "." in path else root
         source = class_source_of(owner)
         line = source.assignment(path.rpartition(".")[2])
-        if source.tree is not None and _is_multiplied(source, line):
+        meant = MEANT.search(_text_of(owner))
+        if source.tree is not None and not meant and _is_multiplied(source, line):
             yield source.finding(
                 "layer-shared",
                 "warning",
@@ -123,6 +125,21 @@ def _same_layers(path: str, module: nn.Module, root: nn.Module) -> Iterator[Find
                 "the object, so all depths share the same weights; build one in each round of a "
                 "comprehension",
             )
+
+
+# How a text says that depths share their weights on purpose.
+MEANT = re.compile(
+    r"\bshar|\w+Shared|Shared\w+|same (object|layer|weights|module)|tied|albert|universal|recurr|"
+    r"without (more|extra|new) param",
+    re.IGNORECASE,
+)
+
+
+def _text_of(module: nn.Module) -> str:
+    try:
+        return inspect.getsource(type(module))
+    except (OSError, TypeError):
+        return ""
 
 
 def _is_multiplied(source: ClassSource, line: int) -> bool:
@@ -207,7 +224,8 @@ def _carries(name: str) -> bool:
     """Whether an argument of this name holds tensors, as its word says."""
     return bool(
         re.search(
-            r"mask|pad|pos|cache|past|memory|context|bias|enc|cond|kv|emb|len|^t$|time|step|noise|sigma",
+            r"mask|pad|pos|cache|past|memory|context|bias|enc|cond|kv|emb|len|^t$|time|step|noise|sigma|edge|"
+            r"weight|dist",
             name,
         )
     )

@@ -12,7 +12,7 @@ import math
 import sys
 import time
 import weakref
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial, wraps
 from types import FrameType
 from typing import Any, Self
@@ -111,6 +111,7 @@ class TrainingWatch:
         self._stale: dict[int, Tensor] = {}  # parameters with gradients that a step has used
         self._foreign: dict[int, Tensor] = {}  # those that have some when another optimizer steps
         self._living: list[weakref.ref[Optimizer]] = []
+        self._versions = 0  # of all parameters together, at the last backward pass
         self._before: dict[int, Tensor] = {}
         self._received: set[int] = set()
         self._moved: set[int] = set()
@@ -417,8 +418,15 @@ class TrainingWatch:
         call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)
         self.backwards.append(call)
         self._alive.append((self.done, place, weakref.ref(loss)))
+        versions = sum(p._version for other in self._optimizers() for p in _parameters_of(other))
+        moved = versions != self._versions and bool(self._versions)
+        self._versions = versions
         for events in self._by_optimizer.values():
-            events.append("backward")
+            again = moved and "backward" in events
+            events.extend(["moved"] * again + ["backward"])
+
+    def _optimizers(self) -> Iterator[Optimizer]:
+        yield from (optimizer for ref in self._living if (optimizer := ref()) is not None)
 
     def _forget_cleared(self) -> None:
         """Gradients that were set to None or zero are no longer those of an earlier step."""
@@ -550,7 +558,7 @@ class TrainingWatch:
         )
         events.clear()
         self._stale |= {id(p): p for p in graded if p.grad is not None and bool(p.grad.any())}
-        others = (other for ref in self._living if (other := ref()) not in (None, optimizer))
+        others = (other for other in self._optimizers() if other is not optimizer)
         waiting = (p for other in others for p in _parameters_of(other))
         self._foreign = {id(p): p for p in waiting if p.grad is not None and bool(p.grad.any())}
         self._before, self._inside = {}, False

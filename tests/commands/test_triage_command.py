@@ -328,3 +328,23 @@ def test_a_named_class_does_not_hide_behind_the_demo_of_another(shell, net):
     net(broken.format(name="Attention"))
     said = shell("triage", "net.py:Head", "--json")
     assert said.json["suspicions"][0]["rule"] == "crash"
+
+
+def test_what_cannot_be_run_is_read(shell, net):
+    """The text of a module that nothing says how to feed is looked at, and why it did not run."""
+    net("""
+import torch
+from torch import nn
+
+class Rows(nn.Module):
+    def __init__(self, thing):
+        super().__init__()
+        self.blocks = nn.ModuleList([nn.Linear(thing.a, thing.b)] * 4)
+
+    def forward(self, one, other):
+        return self.blocks[0](one.rows @ other)
+""")
+    said = shell("triage", "net.py", "--json")
+    assert said.json["suspicions"][0]["rule"] == "layer-shared"
+    assert any("running it" in why for why in said.json["not_looked_at"])
+    assert shell("triage", "net.py:Row").code == 2  # no such class: the text of others says nothing

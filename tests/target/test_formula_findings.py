@@ -134,3 +134,26 @@ def test_the_stream_runs_past_its_norms():
     post = STREAM.format(first=parts[1], second=parts[0], third=parts[3], fourth=parts[2])
     assert rules(cut) == [("norm-in-the-stream", 3)]
     assert rules(post) == []
+
+
+@pytest.mark.parametrize(
+    ("before", "inside", "lines"),
+    [
+        ("pass", "state = [(h.detach(), c.detach()) for h, c in state]", [5]),
+        ("state = [(h.detach(), c.detach()) for h, c in state]", "pass", []),
+        ("pass", "kept.append([h.detach() for h, c in state])", []),
+    ],
+)
+def test_a_state_is_detached_once_and_not_at_every_step(before, inside, lines):
+    """Truncated where a sequence is continued, and not between its steps."""
+    text = f"""def forward(self, x, state):
+    kept = []
+    {before}
+    for t in range(x.shape[1]):
+        {inside}
+        for i, cell in enumerate(self.cells):
+            h, c = cell(x[:, t], state[i])
+            state[i] = (h, c)
+    return state
+"""
+    assert [line for rule, line in rules(text) if rule == "gradient-cut"] == lines

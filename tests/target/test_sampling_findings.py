@@ -52,3 +52,24 @@ def sample(x):
 """
     rules = [f.rule for f in source_findings(text, "net.py")]
     assert rules == ["variance-as-deviation"] * found
+
+
+@pytest.mark.parametrize(
+    ("token", "found"),
+    [
+        ("torch.multinomial(top.softmax(-1), 1)", True),
+        ("ids.gather(1, torch.multinomial(top.softmax(-1), 1))", False),
+        ("torch.multinomial(logits.softmax(-1), 1)", False),
+    ],
+)
+def test_a_place_among_the_best_is_no_token(token, found):
+    """The ids that topk returns say which token stands there."""
+    text = f"""
+def sample(model, token):
+    for _ in range(9):
+        logits = model(token)[:, -1]
+        top, ids = logits.topk(5, dim=-1)
+        token = {token}
+    return token
+"""
+    assert [f.rule for f in source_findings(text, "net.py")] == ["sampling"] * found

@@ -118,3 +118,64 @@ def test_numbers_in_names_are_sorted_as_numbers(name, order, expected):
 def test_only_the_phase_of_training_learns(learns, expected):
     """Steps that no `if` guards run in validation, too."""
     assert rules(PHASES.format(learns=learns)) == expected
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("(b - a).astype(np.float32)", True),
+        ("b.astype(np.float32) - a.astype(np.float32)", False),
+        ("(b.astype(np.int16) - a).astype(np.float32)", False),
+    ],
+)
+def test_pictures_are_floats_before_they_are_subtracted(made, found):
+    """Of uint8, 3 - 5 is 254."""
+    text = f"a, b = load(np.uint8)\nx = {made}\n"
+    assert rules(text) == [("unsigned-difference", 2)] * found
+
+
+@pytest.mark.parametrize(
+    ("quiet", "added", "found"),
+    [("", "loss_fn(model(x), y)", True), ("@torch.no_grad()", "loss_fn(model(x), y)", False),
+     ("", "loss_fn(model(x), y).item()", False)],
+)  # fmt: skip
+def test_validation_keeps_no_graphs(quiet, added, found):
+    """A sum of losses that have gradients holds the graphs of all batches."""
+    text = f"""
+{quiet}
+def validate(model, loader):
+    model.eval()
+    total = 0
+    for x, y in loader:
+        total += {added}
+    return total
+"""
+    assert rules(text) == [("graph-kept", 7)] * found
+
+
+@pytest.mark.parametrize(
+    ("labels", "found"),
+    [("torch.tensor(labels)", True), ("torch.tensor(labels)[order]", False)],
+)
+def test_labels_follow_the_order_of_lengths(labels, found):
+    """What is sorted for packing is sorted together."""
+    text = f"""
+def collate(rows):
+    tokens, labels, lengths = unpack(rows)
+    lengths, order = lengths.sort(descending=True)
+    return tokens[order], lengths, {labels}
+"""
+    assert rules(text) == [("orders-differ", 5)] * found
+
+
+@pytest.mark.parametrize(("at", "found"), [("end - 1", True), ("end", False)])
+def test_a_forecast_begins_behind_what_is_given(at, found):
+    """The last value of the inputs is no target."""
+    text = f"""
+def item(s, i, n):
+    end = i + n
+    past = s[i:end]
+    future = s[{at}]
+    return past, future
+"""
+    assert rules(text) == [("target-in-input", 5)] * found

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import pytest
 
-from attnlab.target.outline import read_outline
+from attnlab.target.outline import read_comments, read_outline
 from attnlab.target.usage import ClassUsage
 
 GPT = """
@@ -33,7 +33,7 @@ class GPT(nn.Module):
 
 
 def outline(text):
-    return read_outline(ast.parse(dedent(text)))
+    return read_outline(ast.parse(dedent(text)), read_comments(dedent(text)))
 
 
 def forward(text, name):
@@ -348,3 +348,21 @@ def test_a_named_tuple_is_a_config():
     """
     build = outline(text).definitions["Config"].build
     assert {p.name: p.default for p in build.parameters} == {"width": 32, "heads": 4}
+
+
+@pytest.mark.parametrize(
+    ("comment", "first"),
+    [("x: (T, B, D)", "S B D"), ("input: (batch, 128 samples, D)", "B S D"), ("layers", "S B D")],
+)
+def test_comments_say_which_axis_comes_first(comment, first):
+    """They weigh more than what PyTorch's layers without batch_first would have."""
+    text = f"""
+    class Net(nn.Module):
+        # {comment}
+        def __init__(self, d_model):
+            self.inp = nn.Linear(d_model, d_model)
+            self.layer = nn.TransformerEncoderLayer(d_model, 2)
+        def forward(self, x):
+            return self.layer(self.inp(x))
+    """
+    assert forward(text, "Net") == {"x": first}

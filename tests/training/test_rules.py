@@ -402,3 +402,33 @@ def test_gradients_of_another_loss_are_cleared_before_they_are_added_to(
     code = compile(text, str(path), "exec")
     seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
     assert ("gradients-left-over" in [f.rule for f in grave(seen)]) == wrong
+
+
+CLIMBS = """
+import torch
+from torch import nn
+net = nn.Linear(4, 1)
+optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+for _ in range(9):
+    x = torch.randn(8, 4)
+    net(x).square().mean().backward()
+    {climb}
+    optimizer.zero_grad()
+    net(x).square().mean().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+"""
+
+
+@pytest.mark.parametrize(
+    ("climb", "wrong"),
+    [("pass", True), ("torch._foreach_add_([p.data for p in net.parameters()], 0.01)", True),
+     ("[p.detach().add_(0.01 * p.grad) for p in net.parameters()]", False)],
+)  # fmt: skip
+def test_gradients_taken_at_other_weights_may_be_cleared(climb, wrong, tmp_path):
+    """Sharpness-aware steps climb first, and take the gradient there."""
+    path = tmp_path / "train.py"
+    path.write_text(CLIMBS.format(climb=climb))
+    code = compile(path.read_text(), str(path), "exec")
+    seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
+    assert ("cleared-between-parts" in [f.rule for f in grave(seen)]) == wrong

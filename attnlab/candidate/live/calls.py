@@ -9,7 +9,10 @@ from torch import Tensor, nn
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, differs, largest_gap, like
 
-STATE = re.compile(r"cache|past|state|step|memory|running|count|ema|avg|buffer")
+STATE = re.compile(
+    r"cache|past|state|step|memory|running|count|ema|avg|buffer|queue|bank|ptr|pointer|centroid|"
+    r"codebook|cluster|usage"
+)
 # Operations that draw random numbers; what drops in eval mode is none of them.
 DRAWS = {
     *("rand", "randn", "rand_like", "randn_like", "randint", "randperm", "normal", "normal_"),

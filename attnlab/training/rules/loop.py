@@ -82,7 +82,7 @@ def cleared_between_parts(log: TrainingLog) -> Iterator[Finding]:
 
 
 def _clears_between(events: tuple[str, ...]) -> bool:
-    if "closure" in events:  # it runs as often as the optimizer asks
+    if {"closure", "moved"} & set(events):  # run as often as is asked for, or at other weights
         return False
     order = [event for event in events if event in ("backward", "zero")]
     if "backward" not in order:
