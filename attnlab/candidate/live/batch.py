@@ -120,7 +120,7 @@ class LiveModel:
             torch.manual_seed(seed)
             random.seed(seed)
         with torch.set_grad_enabled(graded), uncompiled(), watch or nullcontext():
-            return Output(dict(floats_in(self.model(*args, **kwargs))))
+            return Output(dict(floats_in(self.model(*args, **kwargs), graded)))
 
     def replace(self, changes: Changes) -> None:
         """Go on with other values of the inputs."""
@@ -189,10 +189,10 @@ def fresh(value: Any, changes: Changes) -> Any:
     return copy_arguments(lambda t: changes.get(id(t), t).clone(), value)
 
 
-def floats_in(value: Any) -> Iterator[tuple[str, Tensor]]:
+def floats_in(value: Any, graded: bool = False) -> Iterator[tuple[str, Tensor]]:
     found = {"": value} if not isinstance(value, (dict, list, tuple)) else value
     for at, tensor in named_tensors(found):
         if tensor.is_floating_point() and tensor.numel():
-            yield (at or "output"), tensor
+            yield (at or "output"), tensor if graded else tensor.detach()
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, dict):
-        yield from floats_in({n: getattr(value, n) for n in value.__dataclass_fields__})
+        yield from floats_in({n: getattr(value, n) for n in value.__dataclass_fields__}, graded)

@@ -427,7 +427,7 @@ from torch import nn
 class Layer(nn.Module):
     def __init__(self):
         super().__init__()
-        self.a, self.b = nn.Linear(6, 6), nn.Linear(6, 6)
+        self.a, self.b = nn.Linear(12, 12), nn.Linear(12, 12)
 
     def forward(self, h, x):
         return h + self.a(x).tanh(), x + self.b(h).tanh()
