@@ -46,7 +46,13 @@ def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json =
         unknown = 60 * MINUTES.get(answer.kind, MINUTES[""]) * (answer.kind != ROUND)
         spans.append((answer.at - (answer.seconds or unknown), answer.at))
     done = worked_minutes(spans)
-    plan = build_plan(build_stats(answered), unsolved(ctx), count, length, due, Today(today, done))
+    with progress() as store:
+        standings = store.all_progress()
+    begun = {slug for slug, standing in standings.items() if standing.status != "new"}
+    shown = {slug for slug, standing in standings.items() if standing.solution_seen}
+    left = [challenge for challenge in unsolved(ctx) if challenge.slug not in shown]
+    seen = Today(today, done, begun)
+    plan = build_plan(build_stats(answered), left, count, length, due, seen)
     page = PlanPage(days=tuple(plan), answers=len(answered), today=len(today), done=done)
     return emit(page, json)
 

@@ -77,7 +77,7 @@ def _fixes(events: Iterable[Event], categories: Mapping[str, str]) -> Iterator[A
         if passed or event.kind == "solution":
             if passed or any(e.kind != "solution" for e in mine):
                 yield _fix(mine, categories[event.base], passed)
-            passed_once |= {event.base} if passed else set()
+            passed_once.add(event.base)  # who types in what was shown has solved nothing
             del under_way[event.base]
 
 

@@ -6,7 +6,7 @@ It is made anew from the answers each time, so it adapts to them: what is solved
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from attnlab.catalogue.categories import CATEGORIES
@@ -31,10 +31,12 @@ GOOD = 0.75  # of the last answers right: such a category can wait
 
 
 class Today(NamedTuple):
-    """What was answered on a day, and how many minutes of practice it saw."""
+    """What was answered on a day, how many minutes of practice it saw, and the slugs of challenges
+    whose file is there."""
 
     answers: Sequence[Answer] = ()
     minutes: float = 0.0
+    begun: Collection[str] = ()
 
 
 NOTHING = Today()
@@ -63,7 +65,7 @@ def build_plan(
         kind, review = kinds[day % len(kinds)], reviewed or day > 0
         steps = list(_frame(kind, about, whole, budget, review, done))
         budget -= sum(step.minutes for step in steps)
-        fixes = list(_fixes(left, budget))
+        fixes = list(_fixes(left, budget, today.begun))
         found.append(PlanDay(number=day + 1, steps=tuple(_order(steps, fixes))))
     return found
 
@@ -106,13 +108,17 @@ def _order(frame: Sequence[PlanStep], fixes: Sequence[PlanStep]) -> list[PlanSte
     return [*(s for s in frame if s not in rounds), *fixes, *rounds]
 
 
-def _fixes(left: list[tuple[Challenge, str]], budget: float) -> Iterator[PlanStep]:
+def _fixes(
+    left: list[tuple[Challenge, str]], budget: float, begun: Collection[str]
+) -> Iterator[PlanStep]:
     """Challenges for so many minutes, each taken off the list; a drawn one where none is left."""
     while budget >= MINUTES[FIX]:
         budget -= MINUTES[FIX]
         if left:
             challenge, why = left.pop(0)
-            command = f"attnlab start {challenge.name}"
+            goes_on = challenge.slug in begun
+            command = f"attnlab {'watch' if goes_on else 'start'} {challenge.name}"
+            why = f"{why}, and begun" if goes_on else why
         else:
             command, why = "attnlab new", "every challenge is solved: a fresh one"
         yield PlanStep(minutes=MINUTES[FIX], command=command, why=why)

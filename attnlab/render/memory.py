@@ -99,7 +99,7 @@ class ReviewPage:
             f"none fits into {self.limit:.0f} minutes, the shortest takes about {minutes:.0f}"
             if minutes > self.limit
             else f"these take about {minutes:.0f} minutes"
-            + f", {left} more would not fit" * bool(left),
+            + f", and {left} more take longer than is left" * bool(left),
         )
         screen.gap()
         _show_steps([(card.minutes, card.command, self._why(card)) for card in self.now], screen)

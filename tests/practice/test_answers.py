@@ -100,3 +100,12 @@ def test_code_without_a_bug_is_no_weakest_kind():
     found = build_stats([*clean, *answered("wrong", "right", category="loss")])
     assert [row.name for row in found.categories] == ["loss", "clean"]
     assert found.weakest == found.categories[0]
+
+
+def test_what_was_shown_and_typed_in_is_no_solution_of_ones_own():
+    """Until the challenge is started afresh."""
+    given_up = [event("start", 100), event("hint", 110), event("solution", 120)]
+    typed = [*given_up, event("grade", 130, outcome="passed")]
+    assert [a.mark for a in all_answers(typed, CATEGORIES, [])] == ["wrong"]
+    afresh = [*given_up, event("start", 200), event("grade", 230, outcome="passed")]
+    assert [a.mark for a in all_answers(afresh, CATEGORIES, [])] == ["wrong", "right"]

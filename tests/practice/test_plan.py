@@ -92,3 +92,12 @@ def test_the_round_is_about_what_is_weak_but_for_the_last_day():
     plan = build_plan(stats, UNSOLVED, 2, 2, reviewed=False)
     rounds = [s.command for d in plan for s in d.steps if "interview" in s.command]
     assert rounds == ["attnlab interview start --about loss", "attnlab interview start"]
+
+
+def test_what_is_begun_goes_on():
+    """Starting it again would be refused: its file is there."""
+    begun = {UNSOLVED[0].slug}
+    steps = build_plan(EMPTY, UNSOLVED, 1, 2, reviewed=False, today=Today(begun=begun))[0].steps
+    commands = [step.command for step in steps]
+    assert f"attnlab watch {UNSOLVED[0].name}" in commands
+    assert f"attnlab start {UNSOLVED[0].name}" not in commands
