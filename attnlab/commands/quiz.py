@@ -54,7 +54,10 @@ Ask = Annotated[
     str, typer.Option("--ask", metavar="ID=N", help="Make a measurement of an incident.")
 ]
 About = Annotated[
-    str, typer.Option("--about", metavar="CATEGORY", help="Only such bugs: mask; or what is due.")
+    str,
+    typer.Option(
+        "--about", metavar="CATEGORY", help="Only bugs of one kind, such as mask, or `due`."
+    ),
 ]
 Count = Annotated[str, typer.Option("--count", metavar="N", help="End after N questions.")]
 

@@ -98,7 +98,7 @@ def _frame(
         yield PlanStep(minutes=minutes, command=command, why=why)
     if rounds:
         flag = f" --about {about}" if about else ""
-        why = "a program against the clock" + (f", half its bugs of {about}" if about else "")
+        why = "a program against the clock" + (f", half of its bugs about {about}" if about else "")
         yield PlanStep(minutes=ROUND, command=f"attnlab interview start{flag}", why=why)
 
 

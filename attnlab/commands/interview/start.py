@@ -37,7 +37,10 @@ Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Draw the round w
 Bugs = Annotated[str, typer.Option("--bugs", metavar="N", help="How many bugs to find.")]
 Level = Annotated[str, typer.Option("--level", metavar="N", help="None harder than this, 1 to 5.")]
 About = Annotated[
-    str, typer.Option("--about", metavar="KIND", help="Half of the bugs of this kind: mask, loss.")
+    str,
+    typer.Option(
+        "--about", metavar="KIND", help="Take half of the bugs from this kind, such as mask."
+    ),
 ]
 
 
