@@ -41,11 +41,14 @@ def command(ctx: typer.Context, days: Days = "", hours: Hours = "", json: Json =
     due = bool(due_now(answered))
     with progress() as store:
         spans = [(i.started, i.started + i.elapsed(time.time())) for i in all_interviews(store)]
+        events = [event.at for event in store.events() if date_of(event.at) == now]
     spans = [span for span in spans if date_of(span[0]) == now]
+    timed = [answer.at - answer.seconds for answer in today if answer.seconds]
+    begin = min((*events, *timed, *(first for first, _ in spans)), default=0.0)
     for answer in today:
         unknown = 60 * MINUTES.get(answer.kind, MINUTES[""]) * (answer.kind != ROUND)
         spans.append((answer.at - (answer.seconds or unknown), answer.at))
-    done = worked_minutes(spans)
+    done = worked_minutes((max(first, begin), last) for first, last in spans)
     with progress() as store:
         standings = store.all_progress()
     begun = {slug for slug, standing in standings.items() if standing.status != "new"}

@@ -139,3 +139,10 @@ def test_nonsense_is_refused_in_a_line(shell, args, said):
     refused = shell(*args)
     assert refused.code == 2
     assert said in refused.err
+
+
+def test_answers_of_unknown_length_took_no_longer_than_the_day_so_far(shell):
+    """Three that were sent within a moment are no three minutes of practice."""
+    for number in (1, 2, 3):
+        shell("quiz", "--answer", f"numbers.{number}=1")
+    assert shell("plan", "--json").json["done"] < 1
