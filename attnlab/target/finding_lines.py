@@ -7,6 +7,7 @@ import re
 from dataclasses import replace
 
 from attnlab.records import Finding, Job, Report
+from attnlab.target.source import parse
 from attnlab.target.source_findings import STATISTICS, source_findings
 
 
@@ -38,7 +39,8 @@ def add_source_findings(report: Report, job: Job) -> Report:
 
 
 MEANT = re.compile(  # dropout that is not switched off
-    r"monte.?carlo.{0,9}drop|\bmc.?drop|always.?drop|drop\w* (here )?(stays?|is|kept|keeps?) on\b|"
+    r"monte.?carlo.{0,9}drop|\bmc.?drop|always.?drop|drop\w* (here )?(stays?|is kept|keeps?) on\b"
+    r"(?!.{0,20}train)|"
     r"stays? on at (prediction|inference|test|synthesis|generation)|Gal (&|and) Ghahramani",
     re.IGNORECASE,
 )
@@ -134,7 +136,7 @@ def _where_replaced(finding: Finding, job: Job) -> Finding:
     if finding.rule != "not-in-optimizer" or finding.file != job.candidate.file:
         return finding
     names = {w.strip().partition(".")[0] for w in finding.message.partition(":")[0].split(",")}
-    tree = ast.parse(job.candidate.text)
+    tree = parse(job.candidate.text, job.candidate.file)
     found = [
         node.lineno
         for node in ast.walk(tree)
@@ -153,7 +155,7 @@ def _where_called(finding: Finding, job: Job) -> Finding:
     """That an optimizer is made again, at the one loop that calls the function which makes it."""
     if finding.rule != "optimizer-made-again" or finding.file != job.candidate.file:
         return finding
-    tree = ast.parse(job.candidate.text)
+    tree = parse(job.candidate.text, job.candidate.file)
     functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
     makers = [f for f in functions if f.lineno <= finding.line <= (f.end_lineno or 0)]
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]

@@ -215,7 +215,7 @@ def read_alone(typed: TraceCommand, refused: Refused, limits: Limits) -> tuple[J
     """What the text of a file shows where its module could not be built or fed; None where that is
     nothing, or there is no such module."""
     place, name = split_target(typed.target)
-    if not place.endswith(".py"):
+    if not place.endswith(".py") or typed.describes_module:  # a flag may be what is wrong
         return None
     code = read_source(Path(place), typed.target)
     if name and name not in outline_code(code).definitions:

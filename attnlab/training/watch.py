@@ -56,6 +56,7 @@ LOSSES = (
 PHASES, COAST = 3, 4.0  # most phases of a script, and seconds of CPU between two of them
 CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
 SNAPSHOT = 1 << 22  # weights of an optimizer that are copied around a step
+SAMPLED = 8  # parameters that tell whether some script moved them
 ENDLESS = 40  # backward passes, or calls for gradients, by step asked for, without a step
 MODAL = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
@@ -111,7 +112,7 @@ class TrainingWatch:
         self._stale: dict[int, Tensor] = {}  # parameters with gradients that a step has used
         self._foreign: dict[int, Tensor] = {}  # those that have some when another optimizer steps
         self._living: list[weakref.ref[Optimizer]] = []
-        self._versions = 0  # of all parameters together, at the last backward pass
+        self._sums: list[float] = []  # of some parameters, at the last backward pass
         self._before: dict[int, Tensor] = {}
         self._received: set[int] = set()
         self._moved: set[int] = set()
@@ -204,6 +205,7 @@ class TrainingWatch:
         self.phase += 1
         self.limit += self._steps
         self._stale.clear()
+        self._foreign.clear()
 
     @property
     def _learning_calls(self) -> int:
@@ -246,8 +248,7 @@ class TrainingWatch:
             self.last = call
             seen.first, seen.phase = seen.first or call, self.phase
             seen.learning += 1
-            frozen = any(not p.requires_grad for p in module.parameters())  # eval mode is meant
-            seen.in_eval += not (module.training or frozen)
+            seen.in_eval += not (module.training or _mostly_frozen(module))
             seen.in_train += module.training
             self._batches.add(_digest((call.args, call.kwargs)))
             if self.space is not None:
@@ -418,9 +419,9 @@ class TrainingWatch:
         call = BackwardCall(step=self.done, file=place[0], line=place[1], value=value, kept=kept)
         self.backwards.append(call)
         self._alive.append((self.done, place, weakref.ref(loss)))
-        versions = sum(p._version for other in self._optimizers() for p in _parameters_of(other))
-        moved = versions != self._versions and bool(self._versions)
-        self._versions = versions
+        parameters = [p for other in self._optimizers() for p in _parameters_of(other)]
+        sums = [float(p.detach().double().sum()) for p in parameters[:SAMPLED]]
+        moved, self._sums = sums != self._sums, sums
         for events in self._by_optimizer.values():
             again = moved and "backward" in events
             events.extend(["moved"] * again + ["backward"])
@@ -662,6 +663,12 @@ def _sum_length(node: Any) -> int:
         inner = [n for n, _ in node.next_functions if n is not None]
         node = next((n for n in inner if n.name().startswith(("Add", "Mul", "Div", "Sub"))), None)
     return length
+
+
+def _mostly_frozen(module: nn.Module) -> bool:
+    """Whether adapters, or a head, learn on what is kept as it is: eval mode is meant there."""
+    sizes = [(p.numel(), p.requires_grad) for p in module.parameters()]
+    return 2 * sum(n for n, learns in sizes if not learns) > sum(n for n, _ in sizes)
 
 
 def _parameters_of(optimizer: Optimizer) -> list[Tensor]:

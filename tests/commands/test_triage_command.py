@@ -347,4 +347,5 @@ class Rows(nn.Module):
     said = shell("triage", "net.py", "--json")
     assert said.json["suspicions"][0]["rule"] == "layer-shared"
     assert any("running it" in why for why in said.json["not_looked_at"])
+    assert shell("triage", "net.py", "--input", "one: ?").code == 2  # a flag is what is wrong
     assert shell("triage", "net.py:Row").code == 2  # no such class: the text of others says nothing

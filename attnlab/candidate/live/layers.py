@@ -14,14 +14,15 @@ import torch
 from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 
+from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.watching import Place, place_of_call, place_of_held
 from attnlab.tracer.class_source import class_source_of
+from attnlab.tracer.raw_trace import first_line
 
 NORM = re.compile(r"(rms|layer|channel|group|instance|batch)_?norm|norm(2d|1d)?$", re.IGNORECASE)
 SCALE = 4.0  # by which the input of a norm is multiplied
 CLOSE = 0.15  # of the factor by which its output changes
-UNUSED = 0.2  # of a table's rows, from which on they are missed
 
 
 def finite_gradients(bench: Bench) -> None:
@@ -34,7 +35,10 @@ def finite_gradients(bench: Bench) -> None:
     dice = torch.Generator().manual_seed(0)
     weights = torch.randn(out.shape, generator=dice, dtype=torch.float64).to(out.dtype)
     total = (out * weights).masked_fill(~out.isfinite(), 0).sum()
-    total.backward()  # type: ignore[no-untyped-call]
+    try:
+        total.backward()  # type: ignore[no-untyped-call]
+    except RuntimeError as error:
+        raise CannotTry(f"a backward pass from its output raised {first_line(error)}") from error
     broken = [n for n, p in model.named_parameters() if p.grad is not None and not _ok(p.grad)]
     model.zero_grad()
     if broken:
@@ -151,9 +155,10 @@ def offset_table(bench: Bench) -> None:
             if not square or index.dtype not in (torch.long, torch.int):
                 continue
             used, top = len(set(index.flatten().tolist())), int(index.max())
-            rows = [t.shape[0] for t in tables if t.shape[0] > top and t.shape[0] > index.shape[0]]
+            offsets = _offsets(index.shape[0])
+            rows = [t.shape[0] for t in tables if t.shape[0] > top and t.shape[0] in offsets]
             looked += bool(rows)
-            if rows and int(index.min()) >= 0 and used < (1 - UNUSED) * min(rows):
+            if rows and int(index.min()) >= 0 and used < min(rows):
                 raise Broken(
                     f"{name} {tuple(index.shape)} reaches {used} of the {min(rows)} rows of its "
                     f"table, up to row {top}: pairs of positions with different offsets get one "
@@ -162,6 +167,12 @@ def offset_table(bench: Bench) -> None:
                 )
     if not looked:
         raise NotApplicable("it has no table of offsets with a fixed index")
+
+
+def _offsets(positions: int) -> set[int]:
+    """How many offsets the places of a grid have, for each grid of so many: (2H - 1)(2W - 1)."""
+    heights = (h for h in range(1, positions + 1) if positions % h == 0)
+    return {(2 * h - 1) * (2 * (positions // h) - 1) for h in heights}
 
 
 def _made_at(model: nn.Module, index: Tensor) -> Place | None:

@@ -68,3 +68,11 @@ def test_each_property_tells_right_from_wrong(property_, right, wrong, shape):
         for model in (right, wrong)
     ]
     assert outcomes == ["passed", "failed"]
+
+
+def test_a_table_that_is_larger_than_its_offsets_is_no_fault():
+    """A vocabulary beside an index of positions, or distances up to a limit that is far."""
+    window = Window(7)
+    window.table = nn.Parameter(torch.randn(200, 1))
+    checks = live_properties(window, (torch.randn(2, 16, D),)).checks
+    assert next(c.outcome for c in checks if c.id == "offset-table") == "skipped"

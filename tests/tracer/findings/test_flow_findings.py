@@ -450,3 +450,16 @@ def test_what_only_the_last_layer_makes_for_a_next_one_is_a_note(out, severities
     """Its second output has no layer to go to; in all others it is used."""
     found = findings(tmp_path, STACK.format(out=out), "Net")
     assert [f.severity for f in found if f.rule == "unused-parameter"] == severities
+
+
+def test_tied_weights_elsewhere_say_nothing_of_the_blocks(tmp_path):
+    """Only what stands beside the list says that its layers are one on purpose."""
+    changes = {**SUMS, "blocks": "nn.ModuleList([Block()] * 2)"}
+    text = BLOCK.format(**changes)
+    wrong = text.replace("class Net(nn.Module):", "class Net(nn.Module):\n    # its head is tied")
+    meant = text.replace(
+        "        self.blocks", "        # all depths share it\n        self.blocks"
+    )
+    for written_, told in ((wrong, True), (meant, False)):
+        rules = [f.rule for f in findings(tmp_path, written_, "Net")]
+        assert ("layer-shared" in rules) == told
