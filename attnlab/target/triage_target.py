@@ -221,7 +221,7 @@ def read_alone(typed: TraceCommand, refused: Refused, limits: Limits) -> tuple[J
     if name and name not in outline_code(code).definitions:
         return None
     job = Job(candidate=replace(code, name=None), contract=None, stages=("trace",), limits=limits)
-    why = f"running it: {refused}. {refused.hint}".strip()
+    why = "; ".join(filter(None, (f"running it: {refused}", refused.hint)))
     report = Report(outcome="error", training=TrainingReport(steps=0, not_looked_at=(why,)))
     report = add_source_findings(report, job)
     return (job, report) if report.training and report.training.findings else None
