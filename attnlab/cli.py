@@ -114,6 +114,10 @@ def _usage(error: typer.TyperException, args: Sequence[str]) -> AttnlabError:
     for name, example in EXAMPLES.items():
         if message == f"Missing argument '{name}'":
             hint = f"type {example.format(path=path)}"
+    extra = message.rpartition("(")[2].rstrip(")")
+    if message.startswith("Got unexpected extra") and extra.isdecimal():
+        counts = [each for each in context.command.params if each.metavar == "N"]
+        hint = f"did you mean {path} {counts[0].opts[0]} {extra}?" if counts else hint
     return Refused(message, hint)
 
 

@@ -170,7 +170,7 @@ def _next(
     """The one thing to do now."""
     slug, look = challenge.slug, _trace_command(challenge, file)
     own = {
-        "passed": _after(challenge),
+        "passed": f"attnlab explain {slug} shows the notes: why, how to find it, where it was seen",
         "crashed": _crash_advice(challenge, report, file),
         "timeout": f"fix {first.file}:{first.line}, then grade it again"
         if first and first.line
@@ -200,14 +200,6 @@ def _next(
                 f"check {first.id} and not in a plain one: attnlab explain {first.id} says which"
             )
     return report.hint or advice or own.get(outcome, f"{look} shows every step")
-
-
-def _after(challenge: Challenge) -> str:
-    """What to do once it has passed."""
-    notes = f"attnlab explain {challenge.slug} shows the notes"
-    if challenge.then:
-        return f"attnlab start {challenge.then} goes on from here; {notes}"
-    return f"{notes}: why, how to find it, where it was seen"
 
 
 def _trace_at(challenge: Challenge, failed: CheckResult, file: str) -> str:

@@ -77,7 +77,7 @@ def command(
     """
     from dataclasses import replace
 
-    from attnlab.commands.next import next_of_track
+    from attnlab.commands.next import find_following
     from attnlab.commands.rounds import find_round
     from attnlab.render.grade import GradePage
     from attnlab.target.rounds import SECONDS
@@ -105,10 +105,9 @@ def command(
         start = f"there is no ./{name}.py in this folder: attnlab start {name} writes it; fix that"
         verdict = replace(verdict, next=f"{start}, then attnlab grade {name}")
     elif verdict.outcome == "passed":
-        following = None if chosen.challenge.then else next_of_track(ctx, chosen.challenge)
+        following = find_following(ctx, chosen.challenge.slug).command
         if following:
-            further = f"; attnlab run {following[0].name} goes on in the track {following[1]}"
-            verdict = replace(verdict, next=verdict.next + further)
+            verdict = replace(verdict, next=f"{verdict.next}; {following} goes on")
     page = GradePage(challenge=chosen.challenge, file=chosen.label, verdict=verdict)
     if reveal and verdict.outcome == "failed":
         page = replace(page, compared=True, diagnosis=_compare_with_solution(chosen, job))

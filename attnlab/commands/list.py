@@ -52,6 +52,7 @@ def command(
     Without anything after it, the tracks are shown, with what is next in each.
     """
     from attnlab.catalogue.selection import Wanted
+    from attnlab.commands.next import find_following
     from attnlab.render.list import TracksPage
 
     listing = list_page(ctx)
@@ -60,22 +61,22 @@ def command(
     )
     if everything or any((track, kind, topic, level, tag, status, source)):
         return emit(replace(listing, rows=wanted.select(listing.rows), track=track), json)
-    return emit(TracksPage(listing=listing), json)
+    return emit(TracksPage(listing=listing, next=find_following(ctx).command), json)
 
 
 def overview(ctx: typer.Context, json: bool) -> int:
     """What `attnlab` alone shows: how far the user is, and what is next."""
+    from attnlab.commands.next import find_following
     from attnlab.commands.plan import open_plan
-    from attnlab.commands.rounds import next_after_round
     from attnlab.practice.interviews import current, describe_clock
     from attnlab.render.list import OverviewPage
 
     with progress() as store:
         interview = current(store)
     going_on = describe_clock(interview, with_name=True) if interview else ""
-    following, listing = next_after_round(ctx), list_page(ctx)
+    following = find_following(ctx).command
     page = OverviewPage(
-        listing=listing, interview=going_on, after_round=following, plan=open_plan()
+        listing=list_page(ctx), interview=going_on, next=following, plan=open_plan()
     )
     return emit(page, json)
 

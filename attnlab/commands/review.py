@@ -24,25 +24,42 @@ def command(ctx: typer.Context, minutes: Minutes = "10", json: Json = False) -> 
     """
     from dataclasses import replace
 
+    from attnlab.commands.next import find_following
     from attnlab.commands.stats import answers
-    from attnlab.practice.memory import ask_together, fill_minutes
     from attnlab.render.memory import ReviewPage
 
     limit = whole_number("--minutes", minutes, 1, 600, "as in 10")
     answered = answers(ctx)
-    due = due_now(answered)
-    now = [replace(c, command=_command(ctx, c)) for c in ask_together(fill_minutes(due, limit))]
-    page = ReviewPage(
-        now=tuple(now), due=len(due), answers=len(answered), clock=time.time(), limit=limit
-    )
+    now, later, more = split_due(ctx, answered, limit)
+    page = ReviewPage(now=tuple(now), later=tuple(later), more=more, limit=limit)
+    following = "" if page.due else find_following(ctx).command
+    page = replace(page, answers=len(answered), clock=time.time(), next=following)
     return emit(page, json)
 
 
-def due_now(answered: Sequence[Answer]) -> list[DueCard]:
-    from attnlab.practice.memory import due_cards
+def split_due(
+    ctx: typer.Context, answered: Sequence[Answer], limit: float
+) -> tuple[list[DueCard], list[DueCard], int]:
+    """What is due and fits into so many minutes, what takes longer, with the commands that ask it,
+    and how many questions more are due."""
+    from attnlab.practice.memory import ask_together, fill_minutes
+
+    now, later, more = fill_minutes(due_now(answered), limit)
+    return _ready(ctx, ask_together(now)), _ready(ctx, ask_together(later)), more
+
+
+def _ready(ctx: typer.Context, cards: Sequence[DueCard]) -> list[DueCard]:
+    from dataclasses import replace
+
+    return [replace(card, command=_command(ctx, card)) for card in cards]
+
+
+def due_now(answered: Sequence[Answer], at: float | None = None) -> list[DueCard]:
+    """The cards that are due now, or were at another time; all bugs of rounds are one."""
+    from attnlab.practice.memory import due_cards, join_rounds
     from attnlab.practice.plan import MINUTES
 
-    return due_cards(answered, MINUTES, time.time())
+    return join_rounds(due_cards(answered, MINUTES, time.time() if at is None else at))
 
 
 def unsolved(ctx: typer.Context, kind: str = "debug") -> list[Challenge]:
@@ -56,11 +73,13 @@ def unsolved(ctx: typer.Context, kind: str = "debug") -> list[Challenge]:
 
 def _command(ctx: typer.Context, card: DueCard) -> str:
     """The command that asks another question of the card."""
-    from attnlab.practice.answers import FIX, ROUND
-    from attnlab.records.practice import WRITTEN
+    from attnlab.commands.stats import all_stats
+    from attnlab.records.practice import FIX, ROUND, WRITTEN
 
     if card.kind == ROUND:
-        return f"attnlab interview start --about {card.category}"
+        about = card.category.split(", ")
+        weak = [row.name for row in all_stats(ctx).weak if row.name in about]
+        return f"attnlab interview start --about {(weak or about)[0]}"
     if card.kind not in WRITTEN:
         return f"attnlab quiz {card.kind} --about due --count {card.count}"
     left = unsolved(ctx, "debug" if card.kind == FIX else card.kind)

@@ -8,7 +8,7 @@ import typer
 from attnlab.commands.base import Json, catalogue, emit, progress
 
 if TYPE_CHECKING:
-    from attnlab.records.practice import Answer, CategoryStats, KeptProgress
+    from attnlab.records.practice import Answer, KeptProgress, Stats
 
 PLACE = 72
 LARGEST = 64 << 20  # bytes of a file that is imported
@@ -22,8 +22,8 @@ Import = Annotated[
 
 def command(ctx: typer.Context, to: Export = "", source: Import = "", json: Json = False) -> int:
     """Show how you do, by kind of bug and of question."""
+    from attnlab.commands.next import find_following
     from attnlab.errors import Refused
-    from attnlab.practice.answers import build_stats
     from attnlab.render.memory import KeptPage, StatsPage
 
     if to and source:
@@ -35,7 +35,7 @@ def command(ctx: typer.Context, to: Export = "", source: Import = "", json: Json
         with progress() as store:
             count = store.merge(kept)
         return emit(KeptPage(file=source, count=count, imported=True), json)
-    return emit(StatsPage(stats=build_stats(answers(ctx))), json)
+    return emit(StatsPage(stats=all_stats(ctx), next=find_following(ctx).command), json)
 
 
 def answers(ctx: typer.Context) -> list[Answer]:
@@ -50,11 +50,11 @@ def answers(ctx: typer.Context) -> list[Answer]:
     return all_answers(events, categories, past_scorecards(ctx, interviews))
 
 
-def weakest(ctx: typer.Context) -> CategoryStats | None:
-    """The kind of bug to practise, as stats and plan have it."""
+def all_stats(ctx: typer.Context) -> Stats:
+    """The figures of all that was answered so far."""
     from attnlab.practice.answers import build_stats
 
-    return build_stats(answers(ctx)).weakest
+    return build_stats(answers(ctx))
 
 
 def _export(to: str) -> int:

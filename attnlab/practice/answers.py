@@ -11,16 +11,25 @@ from typing import TYPE_CHECKING
 
 from attnlab.catalogue.categories import CATEGORIES
 from attnlab.practice.interviews import read_details
-from attnlab.records.practice import WRITTEN, Answer, CategoryStats, Event, Mark, Stats
+from attnlab.records.practice import (
+    FIX,
+    ROUND,
+    WRITTEN,
+    Answer,
+    CategoryStats,
+    Event,
+    Mark,
+    Stats,
+)
 
 if TYPE_CHECKING:
     from attnlab.records.scorecard import Scorecard
 
-FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
 UNTOUCHED = "untouched"  # of a grade of a file as it was given, which is no try
 OTHER = "other"  # of a quiz that is about no kind of bug
 AWAY = 3600.0  # seconds between two events after which nobody was at work
 LATELY = 4  # answers of a category by which its trend is told
+GOOD = 0.75  # of them right: such a category can wait
 
 
 def all_answers(
@@ -106,13 +115,14 @@ def _rounds(cards: Iterable[Scorecard]) -> Iterator[Answer]:
 
 
 def build_stats(answers: Sequence[Answer]) -> Stats:
-    """By category and by kind of question; the weakest first, and last what is no kind of bug."""
+    """By category and by kind of question, the weakest first and last what is no kind of bug: every
+    page that names what is weak takes this order."""
     return Stats(
         answers=len(answers),
         right=sum(answer.right for answer in answers),
         categories=(rows := _by([(answer.category, answer) for answer in answers])),
         kinds=_by([(answer.kind, answer) for answer in answers]),
-        weakest=next((r for r in rows if r.name in CATEGORIES and r.lately_share < 1), None),
+        weak=tuple(r for r in rows if r.name in CATEGORIES and r.lately_share < GOOD),
     )
 
 
@@ -121,7 +131,12 @@ def _by(pairs: Sequence[tuple[str, Answer]]) -> tuple[CategoryStats, ...]:
     for name, answer in pairs:
         groups.setdefault(name, []).append(answer)
     rows = [_row(name, group) for name, group in groups.items()]
-    return tuple(sorted(rows, key=lambda r: (r.name not in CATEGORIES, r.lately_share, r.name)))
+    return tuple(sorted(rows, key=_strength))
+
+
+def _strength(row: CategoryStats) -> tuple[bool, float, int, str]:
+    """Of those that were right as seldom, that which was asked more often is weaker for certain."""
+    return row.name not in CATEGORIES, row.lately_share, -len(row.lately), row.name
 
 
 def _row(name: str, answers: Sequence[Answer]) -> CategoryStats:

@@ -12,8 +12,7 @@ from datetime import UTC, datetime, timedelta
 
 from fsrs import Card, Rating, Scheduler
 
-from attnlab.practice.answers import ROUND
-from attnlab.records.practice import WRITTEN, Answer, DueCard, Mark
+from attnlab.records.practice import QUESTION, ROUND, Answer, DueCard, Mark
 
 TELLING = ("spot", "incident", "effect")  # kinds to whose questions the kind of bug is an answer
 RATINGS: dict[Mark, Rating] = {"right": Rating.Good, "partly": Rating.Hard, "wrong": Rating.Again}
@@ -49,20 +48,35 @@ def due_cards(answers: Sequence[Answer], minutes: dict[str, float], now: float) 
     return sorted(due, key=lambda card: (card.last == "right", card.recall, card.due))
 
 
-def fill_minutes(cards: Sequence[DueCard], minutes: float) -> list[DueCard]:
-    """The first cards that fit into so many minutes; where none does, the shortest."""
-    found: list[DueCard] = []
+def fill_minutes(
+    cards: Sequence[DueCard], minutes: float
+) -> tuple[list[DueCard], list[DueCard], int]:
+    """The first cards that fit into so many minutes, what needs more time, and how many questions
+    more are due. Where nothing fits, the shortest needs more time."""
+    now: list[DueCard] = []
+    left: list[DueCard] = []
     for card in cards:
-        if sum(each.minutes for each in found) + card.minutes <= minutes:
-            found.append(card)
-    return found or sorted(cards, key=lambda card: card.minutes)[:1]
+        fits = sum(each.minutes for each in now) + card.minutes <= minutes
+        (now if fits else left).append(card)
+    long = [card for card in left if card.noun != QUESTION]
+    if not (now or long):
+        long = sorted(left, key=lambda card: card.minutes)[:1]
+    return now, long, len(left) - len(long)
+
+
+def join_rounds(cards: Sequence[DueCard]) -> list[DueCard]:
+    """The cards with one for all bugs of rounds: whoever takes one meets several."""
+    rounds = [card for card in cards if card.kind == ROUND]
+    names = ", ".join(card.category for card in rounds)
+    others = [card for card in cards if card.kind != ROUND]
+    return [*others, *(replace(card, category=names) for card in rounds[:1])]
 
 
 def ask_together(cards: Sequence[DueCard]) -> list[DueCard]:
     """One of all that a quiz of one kind asks. It names no kind of bug that would be an answer."""
     groups: dict[tuple[str, str], list[DueCard]] = {}
     for card in cards:
-        alone = card.kind in (ROUND, *WRITTEN)
+        alone = card.noun != QUESTION
         groups.setdefault((card.kind, card.category if alone else ""), []).append(card)
     return [
         replace(

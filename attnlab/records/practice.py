@@ -12,6 +12,8 @@ EventKind = Literal[
 ]  # fmt: skip
 Mark = Literal["right", "partly", "wrong"]  # of an answer
 WRITTEN = ("implement", "fix")  # kinds of tasks whose answer is a file
+FIX, ROUND = "fix", "round"  # kinds of questions besides those of quizzes
+QUESTION = "question"  # what a card asks that needs a quiz alone
 STAYED = "stayed"  # the outcome of a question whose answer was not said
 REASON, RIGHT = "reason", "right"  # the outcome of a note that gives one, that takes code for right
 
@@ -190,7 +192,7 @@ class Trend:
 
     rounds: tuple[RoundSummary, ...]  # the last ones, the newest last
     categories: tuple[CategoryTrend, ...]  # the weakest first
-    weakest: str  # the category to practise, of all answers; "" where none was missed lately
+    weakest: str  # the category to practise, of all answers; "" where none is weak
 
 
 # ---------------------------------------------------------------- memory
@@ -246,7 +248,11 @@ class Stats:
     right: int
     categories: tuple[CategoryStats, ...]  # the weakest first
     kinds: tuple[CategoryStats, ...]
-    weakest: CategoryStats | None = None  # kind of bug, where one was missed lately
+    weak: tuple[CategoryStats, ...] = ()  # kinds of bugs to practise
+
+    @property
+    def weakest(self) -> CategoryStats | None:
+        return next(iter(self.weak), None)
 
 
 @record
@@ -260,7 +266,13 @@ class DueCard:
     minutes: float  # that it takes
     last: Mark = "right"  # what became of the last answer
     command: str = ""  # which asks it, in another variant
-    count: int = 1  # cards of which it is made
+    count: int = 1  # things to do of which it is made
+
+    @property
+    def noun(self) -> str:
+        if self.kind == ROUND:
+            return "interview"
+        return "challenge" if self.kind in WRITTEN else QUESTION
 
 
 @record
@@ -268,6 +280,7 @@ class PlanStep:
     minutes: float
     command: str
     why: str
+    slug: str = ""  # of the challenge that it starts
 
 
 @record

@@ -27,11 +27,6 @@ class ListPage:
     here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
     track: str = ""  # its id, where these are the challenges of one
 
-    @property
-    def under_way(self) -> bool:
-        """Whether a file of this folder is not solved yet."""
-        return any(c.slug in self.here and s.status != "solved" for c, s in self.rows)
-
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
         so_far = max((len(progress_label(s)) for _, s in self.rows), default=0)
@@ -65,6 +60,7 @@ class TracksPage:
     """The tracks, a line each: how much of it is solved, and what is next."""
 
     listing: ListPage
+    next: str = ""
 
     def show(self, screen: Screen) -> None:
         tracks = [(track, rows) for track, rows in self._tracks() if rows]
@@ -90,7 +86,7 @@ class TracksPage:
         screen.gap()
         screen.hang(("attnlab list TRACK  ", "name"), "the challenges of a track")
         screen.hang(("attnlab list --all  ", "name"), "all of them")
-        screen.do_next(next_command(self.listing.rows, self.listing.here))
+        screen.do_next(self.next)
 
     def _tracks(self) -> list[tuple[Track, tuple[Row, ...]]]:
         rows = self.listing.rows
@@ -118,16 +114,8 @@ class OverviewPage:
 
     listing: ListPage
     interview: str = ""  # the one that is going on, with its clock
-    after_round: str = ""  # what is next in the one that is going on, or was solved last
+    next: str = ""
     plan: str = ""  # the day of the one that is not over: "day 1 of 2"
-
-    @property
-    def next(self) -> str:
-        if self.after_round and (self.interview or not self.listing.under_way):
-            return self.after_round
-        if self.plan and not self.listing.under_way:
-            return "attnlab plan"
-        return next_command(self.listing.rows, self.listing.here)
 
     def show(self, screen: Screen) -> None:
         screen.say(("attnlab", "title"), f"  {self.listing.count}")

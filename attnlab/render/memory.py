@@ -1,9 +1,10 @@
 """What a person's answers show: figures, what is due again, a plan of some days."""
 
+from collections import Counter
 from collections.abc import Sequence
 
 from attnlab.records import plain, record
-from attnlab.records.practice import CategoryStats, DueCard, PlanDay, Stats
+from attnlab.records.practice import QUESTION, CategoryStats, DueCard, PlanDay, Stats
 from attnlab.render.json import Document, pick
 from attnlab.render.screen import Screen, bare_table, plural
 
@@ -16,6 +17,7 @@ BEGIN = "nothing was answered yet: attnlab next starts a challenge, attnlab quiz
 @record
 class StatsPage:
     stats: Stats
+    next: str = ""
 
     def show(self, screen: Screen) -> None:
         found = self.stats
@@ -28,16 +30,22 @@ class StatsPage:
             f"{plural(found.answers, 'answer')}, {share:.0%} right without help",
         )
         screen.hang(
-            "  ", "a bug of a round: fixed, no hint or triage named it; all else: first try"
+            "  ",
+            "right: answered or solved at the first try; of a bug in a round: fixed before a hint"
+            " or a triage named it",
         )
         _show_rows("by kind of bug", found.categories, screen)
         _show_rows("by kind of question", found.kinds, screen)
         if weak := found.weakest:
-            why = f"{weak.name} is weakest, {sum(weak.lately)} of {len(weak.lately)} right lately"
-            screen.do_next(f"of bugs, {why}; attnlab review says what is due")
+            screen.gap()
+            lately = f"{sum(weak.lately)} of {len(weak.lately)} right lately"
+            screen.say(f"the weakest kind of bug is {weak.name}: {lately}")
+        screen.do_next(self.next)
 
     def document(self) -> Document:
-        return {"outcome": "ok", **pick(self.stats, "answers", "right"), **_documents(self.stats)}
+        weakest = self.stats.weakest.name if self.stats.weakest else ""
+        known = {"outcome": "ok", **pick(self.stats, "answers", "right"), "weakest": weakest}
+        return known | _documents(self.stats) | pick(self, "next")
 
 
 def _documents(stats: Stats) -> Document:
@@ -79,31 +87,45 @@ def _show_steps(steps: Sequence[tuple[float, str, str]], screen: Screen) -> None
 
 @record
 class ReviewPage:
-    now: tuple[DueCard, ...]  # what fits into the time
-    due: int
-    answers: int
-    clock: float  # seconds since 1970
-    limit: float  # minutes that were asked for
+    """All that is due: what fits into the time, what takes longer alone, and the other questions by
+    their number."""
+
+    now: tuple[DueCard, ...]
+    later: tuple[DueCard, ...] = ()
+    more: int = 0
+    answers: int = 0
+    clock: float = 0.0  # seconds since 1970
+    limit: float = 10.0  # minutes that were asked for
+    next: str = ""  # where nothing is due
 
     def show(self, screen: Screen) -> None:
-        if not self.now:
-            screen.say(BEGIN if not self.answers else "nothing is due now")
-            if self.answers:
-                screen.do_next("attnlab plan goes on with what is new")
+        if not self.due:
+            screen.say("nothing is due now" if self.answers else BEGIN)
+            screen.do_next(self.next * bool(self.answers))
             return
         minutes = sum(card.minutes for card in self.now)
-        left = self.due - sum(card.count for card in self.now)
-        screen.say(
-            ("review  ", "title"),
-            f"{plural(self.due, 'question')} due; ",
-            f"none fits into {self.limit:.0f} minutes, the shortest takes about {minutes:.0f}"
-            if minutes > self.limit
-            else f"these take about {minutes:.0f} minutes"
-            + f", and {left} more take longer than is left" * bool(left),
-        )
-        screen.gap()
-        _show_steps([(card.minutes, card.command, self._why(card)) for card in self.now], screen)
-        screen.do_next(self.now[0].command)
+        limit = plural(int(self.limit), "minute")
+        none = "" if self.now else f", none of which fits into {limit}"
+        screen.say(("review  ", "title"), f"{self._counted()} due{none}")
+        now = f"now, about {plural(round(minutes), 'minute')}"
+        for cards, title in ((self.now, now), (self.later, "with more time")):
+            if cards:
+                screen.heading(title)
+                _show_steps([(c.minutes, c.command, self._why(c)) for c in cards], screen)
+        wait = f"; attnlab review then has {self.more} more" * bool(self.more)
+        screen.do_next((*self.now, *self.later)[0].command + wait)
+
+    @property
+    def due(self) -> int:
+        return self.more + sum(card.count for card in (*self.now, *self.later))
+
+    def _counted(self) -> str:
+        """`3 questions, 1 challenge and 1 interview`."""
+        counts = Counter({QUESTION: self.more})
+        for card in (*self.now, *self.later):
+            counts[card.noun] += card.count
+        *most, last = [plural(count, noun) for noun, count in counts.items() if count]
+        return f"{', '.join(most)} and {last}" if most else last
 
     def _why(self, card: DueCard) -> str:
         """`mask: wrong last time, due 2 days ago`; without a kind of bug where that would tell."""
@@ -113,7 +135,8 @@ class ReviewPage:
         return f"{about}{card.last} last time, {since}"
 
     def document(self) -> Document:
-        return {"outcome": "ok", **pick(self, "due", "answers"), "now": plain(self.now)}
+        cards = {name: plain(getattr(self, name)) for name in ("now", "later")}
+        return {"outcome": "ok", **pick(self, "due", "answers", "more"), **cards}
 
 
 @record
@@ -122,6 +145,7 @@ class PlanPage:
     answers: int
     today: int = 0  # of them
     done: float = 0.0  # minutes that was practised on this day
+    next: str = ""
 
     def show(self, screen: Screen) -> None:
         known = f"from {plural(self.answers, 'answer')}" if self.answers else "nothing answered yet"
@@ -131,14 +155,17 @@ class PlanPage:
             screen.say(f"today {plural(self.today, 'answer')}: {about}", indent=2)
         for day in (day for day in self.days if day.steps):
             screen.gap()
-            screen.say((f"day {day.number}  ", "title"), _length(day.minutes))
+            left = " left" * (day.number == 1 and bool(self.today))
+            screen.say((f"day {day.number}  ", "title"), _length(day.minutes) + left)
             _show_steps([(step.minutes, step.command, step.why) for step in day.steps], screen)
-        command = self.days[0].steps[0].command if self.days[0].steps else "today is done"
+        if not self.days[0].steps:
+            screen.gap()
+            screen.say((f"{screen.marks.ok} ", "ok"), "today is done")
         again = "; tomorrow attnlab plan adapts to your results" * (len(self.days) > 1)
-        screen.do_next(f"{command}{again}")
+        screen.do_next(f"{self.next}{again}")
 
     def document(self) -> Document:
-        return {"outcome": "ok", **pick(self, "answers", "days", "today", "done")}
+        return {"outcome": "ok", **pick(self, "answers", "days", "today", "done", "next")}
 
 
 @record

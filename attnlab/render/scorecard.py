@@ -213,7 +213,7 @@ def _show_rounds(rows: Sequence[Sequence[str]], screen: Screen) -> None:
 def _show_categories(trend: Trend, screen: Screen) -> None:
     if not trend.categories:
         return
-    screen.heading("kinds of bugs, the weakest first")
+    screen.heading("kinds of bugs, what is weakest in all answers first")
     table = bare_table("kind", "found", "fixed", "named", "found lately")
     for one in trend.categories:
         marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]

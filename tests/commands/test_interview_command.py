@@ -64,7 +64,7 @@ def test_an_interview_from_start_to_scorecard(shell):
     assert 0 < card["changed_lines"] < 20
     history = shell("interview", "history")
     assert "1 of 2" in history.out
-    assert "kinds of bugs, the weakest first" in history.out
+    assert "kinds of bugs, what is weakest in all answers first" in history.out
     assert f"interview start --about {second.category}" in history.out
     again = shell("interview", "questions")
     assert "at a terminal" in again.err

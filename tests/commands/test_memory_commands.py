@@ -41,7 +41,7 @@ def test_answers_show_in_the_figures_and_come_back(shell):
     answer("why", "right", "loss")
     stats = shell("stats", "--json").json
     assert [row["name"] for row in stats["categories"]] == ["mask", "loss"]
-    assert "mask is weakest, 0 of 1 right lately" in shell("stats").out
+    assert "the weakest kind of bug is mask: 0 of 1 right lately" in shell("stats").out
     review = shell("review", "--json").json
     assert review["now"][0]["command"] == "attnlab quiz spot --about due --count 1"
     assert "attnlab review" in shell("plan", "--days", "2").out
@@ -84,17 +84,31 @@ def test_a_fix_that_is_due_is_asked_with_another_challenge(shell):
         at = time.time() - 90 * 86400
         passed = Event(kind="grade", base="attention/too-sharp", outcome="passed", at=at)
         store.add_grade("attention/too-sharp", "passed", 1.0, "x.py", passed)
-    command = shell("review", "--json").json["now"][0]["command"]
+    command = shell("review", "--json").json["later"][0]["command"]
     assert command.startswith("attnlab start ")
     assert not command.endswith(" too-sharp")
 
 
-def test_attnlab_alone_goes_on_with_a_plan(shell):
-    """Only while one is open that was asked for."""
-    assert not shell("--json").json["next"].startswith("attnlab plan")
+def test_every_page_has_the_same_next(shell):
+    """That of the plan while one is open; a file that is under way comes before it."""
     shell("plan", "--days", "2", "--hours", "1")
-    assert shell("--json").json["next"] == "attnlab plan"
-    assert "plan  day 1 of 2" in shell().out
+    for command in ("attnlab quiz shapes --count 5", "attnlab watch too-sharp"):
+        pages = [shell(*words, "--json").json for words in ((), ("plan",), ("stats",))]
+        assert [page["next"] for page in pages] == [command] * 3
+        assert "plan  day 1 of 2" in shell().out
+        shell("start", "too-sharp")
+    assert shell("plan", "--json").json["days"][0]["steps"][1]["command"] == command
+
+
+def test_what_is_due_is_counted_by_what_it_is(shell):
+    """A bug that was missed in an interview is no question, and takes an hour."""
+    answer("spot", "wrong")
+    answer("round", "wrong", "loss")
+    review = shell("review")
+    assert "1 question and 1 interview due" in review.out
+    assert "with more time" in review.out
+    page = shell("review", "--json").json
+    assert (page["due"], len(page["now"]), page["later"][0]["minutes"]) == (2, 1, 60.0)
 
 
 def test_a_plan_remembers_its_days(shell):
@@ -127,6 +141,7 @@ def test_progress_goes_to_another_machine_once(shell, monkeypatch, tmp_path):
         (("plan", "--days", "0"), "a whole number from 1 to 60"),
         (("plan", "--hours", "much"), "a whole number from 1 to 12"),
         (("review", "--minutes", "-1"), "a whole number from 1 to 600"),
+        (("plan", "2"), "did you mean attnlab plan --days 2?"),
         (("stats", "--import", "gone.json"), "no such file"),
         (("stats", "--import", "bad.json"), "is not what attnlab stats --export writes"),
         (("stats", "--import", "new.json"), "format 2"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from attnlab.practice.memory import due_cards, fill_minutes
+from attnlab.practice.memory import due_cards, fill_minutes, join_rounds
 from attnlab.records.practice import Answer, Mark
 
 DAY = 86400.0
@@ -41,13 +41,20 @@ def test_a_card_is_a_kind_of_question_about_a_kind_of_bug():
     assert due_cards(found, MINUTES, DAY) == due_cards(found, MINUTES, DAY)
 
 
-def test_the_minutes_hold_what_fits_and_at_least_one():
-    """A long question is asked only where it fits or nothing does, wherever it stands."""
+def test_the_minutes_hold_what_fits_and_nothing_is_lost():
+    """A long thing is done now only where it fits; it is shown for later, as the shortest is where
+    nothing fits."""
     cards = due_cards([answer("wrong", 0.0, name) for name in "abcdefgh"], MINUTES, DAY)
-    assert len(fill_minutes(cards, 10)) == 5
     long = due_cards([answer("wrong", 0.0, kind="fix")], MINUTES, DAY)
-    assert len(fill_minutes(long, 10)) == 1
-    assert fill_minutes([*long, *cards], 10) == cards[:5]
+    assert fill_minutes([*long, *cards], 10) == (cards[:5], long, 3)
+    assert fill_minutes(cards, 1) == ([], cards[:1], 7)
+
+
+def test_bugs_of_a_round_are_due_as_one_round():
+    """Four that were missed are no four hours."""
+    found = [answer("wrong", 0.0, name, "round") for name in ("mask", "loss")]
+    (card,) = join_rounds(due_cards(found, MINUTES, DAY))
+    assert (card.category, card.noun, card.count) == ("mask, loss", "interview", 1)
 
 
 def test_other_commands_do_not_load_the_scheduler():

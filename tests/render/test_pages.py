@@ -129,7 +129,8 @@ PAGES = {
     "diff-same": differing(DiffReport(outcome="same"), "same"),
     "list": ListPage(rows=LISTED),
     "overview": OverviewPage(
-        listing=ListPage(rows=LISTED, here=frozenset({"attention/fine-until-you-look"}))
+        listing=ListPage(rows=LISTED, here=frozenset({"attention/fine-until-you-look"})),
+        next="attnlab watch fine-until-you-look",
     ),
     "run-crash": HIDING,
     "run-revealed": replace(HIDING, trace=TRACE, hidden=0),

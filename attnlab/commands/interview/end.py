@@ -36,7 +36,7 @@ def end(
     from dataclasses import replace
 
     from attnlab.commands.interview.formats import end_round
-    from attnlab.commands.stats import weakest
+    from attnlab.commands.stats import all_stats
     from attnlab.practice.changes import grade_event
     from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews, require_current
@@ -73,7 +73,7 @@ def end(
         store.mark_solution_seen(program.slug)
     card = build_scorecard(program, interview, report, event.seconds)
     card = replace(card, notes=notes)
-    trend = build_trend([*past, card], weakest(ctx))
+    trend = build_trend([*past, card], all_stats(ctx))
     page = ScorecardPage(card=card, trend=trend, asks=not json and _can_ask(card.follow_ups))
     code = emit(page, json)
     if not json:

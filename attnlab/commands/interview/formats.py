@@ -148,13 +148,13 @@ def end_round(
     ctx: typer.Context, interview: Interview, past: Sequence[RoundCard], json: bool, html: str
 ) -> int:
     """End it: what each task was, what was answered, and what is right."""
-    from attnlab.commands.stats import weakest
+    from attnlab.commands.stats import all_stats
     from attnlab.practice.formats import format_card
     from attnlab.practice.trend import build_trend
     from attnlab.render.format_round import FormatCardPage
 
     card = format_card(keep(interview, "end"), time.time())
-    trend = build_trend([*past, card], weakest(ctx))
+    trend = build_trend([*past, card], all_stats(ctx))
     return emit_also(FormatCardPage(card=card, trend=trend), json, 0, html)
 
 

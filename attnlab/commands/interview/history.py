@@ -18,7 +18,7 @@ Number = Annotated[
 
 def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json = False) -> int:
     """List past interviews and what was missed, or show one."""
-    from attnlab.commands.stats import weakest
+    from attnlab.commands.stats import all_stats
     from attnlab.errors import Refused
     from attnlab.practice.formats import past_formats
     from attnlab.practice.interviews import all_interviews
@@ -36,7 +36,7 @@ def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json
         if card is None:
             hint = "attnlab interview history lists all; those that ended have one"
             raise Refused(f"there is no scorecard of interview {number}", hint, number)
-        trend = build_trend([one for one in both if one.number <= card.number], weakest(ctx))
+        trend = build_trend([one for one in both if one.number <= card.number], all_stats(ctx))
         if isinstance(card, FormatCard):
             return emit_also(FormatCardPage(card=card, trend=trend), json, 0, html)
         return emit_also(ScorecardPage(card=card, trend=trend), json, 0, html)
@@ -44,7 +44,7 @@ def history(ctx: typer.Context, number: Number = "", html: Html = "", json: Json
         interviews=tuple(interviews),
         cards=tuple(cards),
         formats=tuple(formats),
-        trend=build_trend(both, weakest(ctx)),
+        trend=build_trend(both, all_stats(ctx)),
         now=time.time(),
     )
     return emit_also(page, json, 0, html)

@@ -20,7 +20,7 @@ from attnlab.commands.base import (
     select_file,
     started_here,
 )
-from attnlab.commands.next import find_next
+from attnlab.commands.next import find_following
 from attnlab.commands.watch.files import Files
 from attnlab.commands.watch.keys import Keyboard
 
@@ -164,7 +164,7 @@ class Watch:
         """Watch what the page of a challenge that passed names, once it is solved or given up."""
         with progress() as store:
             solved = store.challenge_progress(self.slug).status == "solved"
-        following = None if self._clock() else find_next(self.ctx, self.slug)
+        following = None if self._clock() else find_following(self.ctx, self.slug).unit
         if following is None:
             self._show(["next"])
         elif not solved and asked != "n":
