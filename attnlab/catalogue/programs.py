@@ -10,7 +10,7 @@ stages/        tasks after the bugs, a folder each
 
 import os
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -165,19 +165,25 @@ def check_compatible(program: Program, ids: Sequence[str]) -> None:
 
 
 def draw_bugs(
-    program: Program, seed: int, count: int = 0, level: int = 5, about: str = ""
+    program: Program,
+    seed: int,
+    count: int = 0,
+    level: int = 5,
+    about: str = "",
+    seen: Collection[str] = (),
 ) -> tuple[str, ...]:
     """So many bugs at different places, or BUGS where there are as many, and a decoy; the same for
     the same seed. None is above the level where that leaves enough; half of them are of the kind
-    `about` where there are so many."""
+    `about` where there are so many. What was `seen` before comes only where little else is left."""
     import random  # not before a round is drawn: help and lists are instant
 
     dice = random.Random(f"interview {program.slug} {seed} {count} {level}{about}")
     wanted = [bug for bug in program.bugs if bug.level <= level]
     others = [bug for bug in program.bugs if bug.level > level]
     easiest = sorted(dice.sample(others, len(others)), key=lambda bug: bug.level)
-    pool = [*dice.sample(wanted, len(wanted)), *easiest]
-    first = _disjoint((bug for bug in pool if bug.category == about), (count + 1) // 2, ())
+    known = sorted(dice.sample(wanted, len(wanted)), key=lambda bug: bug.id in seen)
+    pool = [*known, *easiest]
+    first = _disjoint((bug for bug in pool if bug.category == about), half_of(count), ())
     rest = (bug for bug in pool if bug not in first)
     chosen = _disjoint([*first, *rest], count or BUGS, ())
     if len(chosen) < count:
@@ -185,6 +191,17 @@ def draw_bugs(
         raise Refused(says, f"ask for {len(chosen)} at most", "--bugs")
     decoys = _disjoint(dice.sample(program.decoys, len(program.decoys)), 1, chosen)
     return tuple(sorted(patch.id for patch in (*chosen, *decoys)))
+
+
+def half_of(count: int) -> int:
+    """How many of so many bugs are of the kind that a round is about."""
+    return (count + 1) // 2
+
+
+def count_about(program: Program, about: str, count: int, level: int) -> int:
+    """How many bugs of a round of so many can be of a kind, none of them above the level."""
+    fitting = (bug for bug in program.bugs if bug.category == about and bug.level <= level)
+    return len(_disjoint(fitting, half_of(count), ()))
 
 
 def _disjoint(

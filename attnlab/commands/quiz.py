@@ -120,6 +120,15 @@ def _asked_lately() -> deque[str]:
     return deque(asked, maxlen=LATELY)
 
 
+def _going_on() -> set[str]:
+    """The slug of the program of an interview that is going on, which no question is to tell."""
+    from attnlab.practice.interviews import current
+
+    with progress() as store:
+        interview = current(store)
+    return {interview.slug} if interview else set()
+
+
 def _catalogue(ctx: typer.Context, kind: Kind) -> Catalogue | None:
     """What the kind draws from; one that draws from nothing does not wait for it."""
     return catalogue(ctx) if kind.material else None
@@ -134,7 +143,7 @@ def _draw(
     names = [kind] if kind else [name for name in kind_names() if name not in LONG]
     all_kinds = [find_kind(name) for name in names]
     fitting = [each for each in all_kinds if about in ("", *each.categories)] or all_kinds
-    asked = set[str]()  # in this sitting
+    asked = _going_on()  # and in this sitting
     for seed in itertools.count(first):
         drawn = fitting[seed % len(fitting)]
         known = {*lately, *asked}
@@ -167,7 +176,8 @@ def _draw_due(
 
     for seed, card in enumerate(due, first):
         found = find_kind(card.kind)
-        parts = draw_about(card.category, found, seed, _catalogue(ctx, found), runner, lately)
+        known = {*lately, *_going_on()}
+        parts = draw_about(card.category, found, seed, _catalogue(ctx, found), runner, known)
         lately.append(parts[0].base)
         yield parts
 

@@ -172,6 +172,12 @@ def _interview(events: Sequence[Event]) -> Interview:
 # ---------------------------------------------------------------- choosing
 
 
+def seen_bugs(store: Progress, slug: str) -> set[str]:
+    """The bugs of a program that a round had or a question told."""
+    told = {e.bug for e in store.events() if e.base == slug and e.kind in ("quiz", "task")}
+    return told.union(*(i.bugs for i in all_interviews(store) if i.slug == slug))
+
+
 def choose_program(programs: Sequence[str], store: Progress, seed: int) -> str:
     """The program that was practised least, by slug; one of several is drawn."""
     begun = [interview.slug for interview in all_interviews(store)]

@@ -128,7 +128,7 @@ def _round(about: str, budget: float, today: Today) -> list[PlanStep]:
         command = "attnlab interview status"
         return [PlanStep(minutes=today.going_on, command=command, why="it is going on")]
     flag = f" --about {about}" if about else ""
-    why = "a program against the clock" + (f", half of its bugs about {about}" if about else "")
+    why = "a program against the clock" + (f", with bugs about {about}" if about else "")
     step = PlanStep(minutes=ROUND, command=f"attnlab interview start{flag}", why=why)
     return [step] * (budget >= ROUND)
 

@@ -217,7 +217,10 @@ def _of_base(challenge: Challenge) -> Iterator[Patched]:
 
 
 def promised(one: Patched) -> tuple[str, ...]:
-    """What the task says that a class does, where it is one of a challenge."""
+    """What the task says that a class does, or a program."""
+    if one.program:
+        sentences = re.split(r"(?<=[.]) (?=[A-Z`])", " ".join(one.program.task.split()))
+        return tuple(f"* {each}" for each in sentences if "bugs" not in each)
     task = one.challenge.task if one.challenge else ""
     items = re.findall(r"^\* .*(?:\n +.*)*", task, re.MULTILINE)
     return tuple(" ".join(item.split()) for item in items)

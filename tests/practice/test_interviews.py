@@ -7,7 +7,7 @@ from itertools import combinations
 import pytest
 
 from attnlab.catalogue.load import load
-from attnlab.catalogue.programs import compose, draw_bugs, read_program
+from attnlab.catalogue.programs import compose, count_about, draw_bugs, read_program
 from attnlab.errors import Refused
 from attnlab.practice import interviews
 from attnlab.practice.interviews import (
@@ -100,6 +100,24 @@ def undo(program, files, ids, gone):
         found[edit.file] = text[:at] + there + text[at + len(edit.new) :]
         moved[edit.file] = moved.get(edit.file, 0) + len(there) - len(edit.old)
     return found
+
+
+def test_a_round_about_a_kind_of_bug_has_as_many_as_are_counted(programs):
+    """By that count a program is drawn for `--about`."""
+    for seed, program in enumerate(programs):
+        for about in {bug.category for bug in program.bugs}:
+            drawn = [program.patches[i] for i in draw_bugs(program, seed, 4, 3, about)]
+            found = sum(each.category == about for each in drawn if not each.decoy)
+            assert found >= count_about(program, about, 4, 3)
+
+
+def test_what_was_seen_comes_only_where_little_else_is_left(programs):
+    """A bug that a quiz told is no find."""
+    for program in programs:
+        first = draw_bugs(program, 1, 4, 5)
+        seen = {i for i in first if not program.patches[i].decoy}
+        again = draw_bugs(program, 1, 4, 5, seen=seen)
+        assert not seen & {*again}
 
 
 def test_200_rounds_are_solved_by_undoing_their_bugs_and_by_nothing_less(programs):

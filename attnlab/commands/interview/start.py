@@ -39,7 +39,9 @@ Level = Annotated[str, typer.Option("--level", metavar="N", help="None harder th
 About = Annotated[
     str,
     typer.Option(
-        "--about", metavar="KIND", help="Take half of the bugs from this kind, such as mask."
+        "--about",
+        metavar="KIND",
+        help="Take half of the bugs, if it has so many, from this kind, such as mask.",
     ),
 ]
 
@@ -64,7 +66,7 @@ def start(
     from attnlab.commands.interview.formats import start_round
     from attnlab.errors import Refused
     from attnlab.practice.formats import formats
-    from attnlab.practice.interviews import begin, choose_program, refuse_second
+    from attnlab.practice.interviews import begin, choose_program, refuse_second, seen_bugs
     from attnlab.render.interview import InterviewStartPage
 
     if untimed and minutes:
@@ -78,11 +80,12 @@ def start(
             raise Refused(f"{flag} is for a program with bugs, not for {program}", "", flag)
         limit = 0 if untimed else limit or formats()[program].minutes
         return start_round(ctx, program, limit, number, json)
-    entries = {entry.slug: entry for entry in _entries(ctx, program, about)}
+    entries = {entry.slug: entry for entry in _entries(ctx, program, about, count, hardest)}
     with progress() as store:
         refuse_second(store)
         chosen = read_program(Path(entries[choose_program(list(entries), store, number)].folder))
-        ids = draw_bugs(chosen, number, count, hardest, about)
+        seen = set() if seed else seen_bugs(store, chosen.slug)  # a seed repeats a round
+        ids = draw_bugs(chosen, number, count, hardest, about, seen)
         copies = write_round(chosen, ids, replace=force)
         store.mark_started(chosen.slug)
         limit = 0 if untimed else limit or chosen.minutes
@@ -93,9 +96,12 @@ def start(
     return emit(page, json)
 
 
-def _entries(ctx: typer.Context, name: str, about: str) -> list[ProgramEntry]:
-    """Of the programs that may be drawn: one by its name, or all; with bugs of a kind."""
-    from attnlab.catalogue.programs import read_program
+def _entries(
+    ctx: typer.Context, name: str, about: str, count: int, level: int
+) -> list[ProgramEntry]:
+    """Of the programs that may be drawn: one by its name, or those that are not above the level; of
+    them those with most bugs of a kind that is asked for."""
+    from attnlab.catalogue.programs import count_about, read_program
     from attnlab.errors import Refused
     from attnlab.practice.formats import formats
     from attnlab.suggest import did_you_mean
@@ -107,11 +113,16 @@ def _entries(ctx: typer.Context, name: str, about: str) -> list[ProgramEntry]:
         hint = f"{near} " * bool(near) + all_of_them
         raise Refused(f"{name} is not a program, nor a format", hint)
     entries = [e for e in ([found.find_program(name)] if name else found.programs) if e]
+    easy = [entry for entry in entries if name or entry.level <= level] or entries
     if not about:
-        return entries
-    kinds = {e.slug: {bug.category for bug in read_program(Path(e.folder)).bugs} for e in entries}
+        return easy
+    programs = {entry.slug: read_program(Path(entry.folder)) for entry in entries}
+    kinds = {slug: {bug.category for bug in program.bugs} for slug, program in programs.items()}
     if about not in (known := sorted(set[str]().union(*kinds.values()))):
         hint = did_you_mean(about, known) or f"there are {', '.join(known)}"
         whose = f"{name} has no" if name else "there are no"
         raise Refused(f"--about {about}: {whose} such bugs", hint, "--about")
-    return [entry for entry in entries if about in kinds[entry.slug]]
+    having = [entry for entry in entries if about in kinds[entry.slug]]
+    having = [entry for entry in having if entry in easy] or having
+    counts = [count_about(programs[entry.slug], about, count, level) for entry in having]
+    return [entry for entry, each in zip(having, counts, strict=True) if each == max(counts)]
