@@ -1,14 +1,14 @@
 """Arguments are in the order of the task, and optional ones can be left out.
 
-Every other check names what it passes, and passes all of it.
+Every other check passes all arguments, and each by its name.
 
 Wrong: `def forward(self, x, mask)` where `mask=None` was asked for: `m(x)` raises a
 TypeError; `__init__(self, num_heads, embed_dim)`, which builds a module of other sizes.
 Right: the order and the defaults of the task; names of forward's arguments are free.
 
-A module is built by position and called with each kind of mask, and with none at all. Where the
-task states the default of an argument that ends the constructor's, it is built without, and is to
-be what it is with that number.
+The module is built and called with positional arguments: with a mask, and without one. Where the
+task states a default for the last arguments of the constructor, the module is also built without
+them, and must then compute the same as with that default.
 """
 
 from math import lcm
@@ -25,7 +25,7 @@ NARROW = 2
     needs=("output", "signature"),
     tier=Tier.REGIMES,
     advice=(
-        "Compare the arguments of __init__ and forward with the task: their order, and defaults."
+        "Compare the arguments of __init__ and forward with the task: their order and defaults."
     ),
     once=True,
 )

@@ -48,7 +48,7 @@ def _ask(parts: Sequence[Part], verdicts: list[QuizVerdict], place: str) -> None
         verdicts.append(verdict)
         seen = verdict.right in [found.value for found in looked]
         show_verdict(verdict, stdout(), seen=seen)
-        if part.show and type_line("run it? [y/n]") in ("y", "yes"):
+        if part.show and type_yes("run it?"):
             stdout().say(part.show())
 
 
@@ -114,6 +114,15 @@ def type_line(text: str) -> str:
     if typed.lower() == "q":
         raise typer.Abort
     return typed
+
+
+def type_yes(text: str) -> bool:
+    """Whether the answer is yes, asked for until it is yes or no; raises `Abort` for q."""
+    while True:
+        typed = type_line(f"{text} [y/n]").lower()
+        if typed in ("y", "yes", "n", "no"):
+            return typed[0] == "y"
+        note("type y or n")
 
 
 def record_answer(part: Part, verdict: QuizVerdict) -> None:

@@ -73,16 +73,18 @@ def command(
     """Grade your file, or a program's folder, and say why.
 
     NAME alone takes ./NAME.py when it is there, else the file as it was shipped. The first check
-    that fails ends it, unless --all is given. In an interview no NAME is needed.
+    that fails ends it, unless --all is given. In an interview, or beside one started file, no NAME
+    is needed.
     """
     from dataclasses import replace
 
     from attnlab.commands.next import find_following
-    from attnlab.commands.rounds import find_round
+    from attnlab.commands.rounds import find_round, usual_name
     from attnlab.render.grade import GradePage
     from attnlab.target.rounds import SECONDS
     from attnlab.verdict import EXIT_CODES, make_verdict, steps_around
 
+    what = what or usual_name(ctx)
     if chosen_round := find_round(ctx, what, file):
         bounds = limits(timeout, memory, usual=SECONDS)
         if everything:

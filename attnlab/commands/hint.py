@@ -27,9 +27,10 @@ def command(ctx: typer.Context, what: NameOrFile = "", json: Json = False) -> in
     the fix. In a round they are about one bug after the other: first those whose lines you have
     not changed.
     """
-    from attnlab.commands.rounds import find_round
+    from attnlab.commands.rounds import find_round, usual_name
     from attnlab.render.challenge import HintPage
 
+    what = what or usual_name(ctx)
     if chosen := find_round(ctx, what):
         return _hint_round(chosen, json)
     challenge = select_file(ctx, what).challenge

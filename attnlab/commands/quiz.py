@@ -89,7 +89,7 @@ def command(
     number = parse_seed(seed)
     most = whole_number("--count", count, 1, 1000) if count else 0
     asks = sys.stdin.isatty() and not json
-    if not (kind or answer or ask or asks):
+    if not (kind or answer or ask or asks or about or seed or count):
         return emit(KindsPage(kinds={k.id: k.title for k in kinds().values()}), json)
     with warm_runner() as runner:
         if answer or ask:
@@ -108,6 +108,8 @@ def command(
             else _draw(ctx, kind, about, first, runner, lately)
         )
         if not asks:
+            if most > 1 and not json:
+                note("one question is shown, as there is no terminal to ask more at")
             return emit(QuestionPage(question=next(drawn)[0].question), json)
         most = min(most or len(due), len(due)) if due else most or int(bool(seed))
         return ask_all(itertools.islice(drawn, most or None), kind, most)

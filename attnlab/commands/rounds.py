@@ -189,11 +189,9 @@ def note_triage(ctx: typer.Context, target: str, named: Sequence[Suspicion | Fin
 
 def find_round(ctx: typer.Context, what: str, folder: str | None = None) -> SelectedRound | None:
     """The round that WHAT names, or None. In an interview about a program its name means the files
-    of the interview, from whatever folder it is typed; no name at all means them, too."""
+    of the interview, from whatever folder it is typed."""
     from attnlab.target.rounds import select_round
 
-    if not what:
-        what = _running_name(ctx)
     chosen = select_round(catalogue(ctx), what, folder)
     if chosen is None or chosen.yours:
         return chosen
@@ -215,20 +213,26 @@ def training_script(ctx: typer.Context, target: str) -> str:
     return script_of_round(found, chosen.folder if chosen and chosen.yours else target)
 
 
-def _running_name(ctx: typer.Context) -> str:
-    """What the interview that is going on is called; raises `Refused` where there is none."""
+def usual_name(ctx: typer.Context) -> str:
+    """What is meant where no name is typed: the interview that is going on, else the one challenge
+    or program that was started in this folder; raises `Refused` where there is none."""
+    from attnlab.commands.list import list_page
     from attnlab.errors import Refused
     from attnlab.practice.interviews import current
 
     with progress() as store:
         interview = current(store)
-    if interview is None:
-        hint = f"type {ctx.command_path} NAME; attnlab list shows the names"
-        raise Refused("Missing argument 'NAME', and no interview is going on", hint)
-    if interview.tasks:
+    if interview and interview.tasks:
         hint = "attnlab interview submit grades the file of its open task"
         raise Refused(f"the {interview.name} round is about no program", hint)
-    return interview.name
+    if interview:
+        return interview.name
+    here = sorted(slug.partition("/")[2] for slug in list_page(ctx).here)
+    if len(here) == 1:
+        return here[0]
+    known = f"here are {', '.join(here)}" if here else "attnlab list shows the names"
+    hint = f"type {ctx.command_path} NAME; {known}"
+    raise Refused("Missing argument 'NAME', and no interview is going on", hint)
 
 
 def interview_round(ctx: typer.Context, interview: Interview) -> SelectedRound:

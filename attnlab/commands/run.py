@@ -43,14 +43,15 @@ def command(
 ) -> int:
     """Run a file: the task, every step, what to do next.
 
-    Findings that name the cause are left out; --reveal shows them. In an interview no NAME is
-    needed.
+    Findings that name the cause are left out; --reveal shows them. In an interview, or beside one
+    started file, no NAME is needed.
     """
-    from attnlab.commands.rounds import find_round
+    from attnlab.commands.rounds import find_round, usual_name
     from attnlab.records import Trace
     from attnlab.render.run import RunPage
     from attnlab.verdict import EXIT_CODES, hide_findings, make_verdict
 
+    what = what or usual_name(ctx)
     if chosen_round := find_round(ctx, what):
         return _run_round(chosen_round, timeout, memory, json)
     chosen = select_file(ctx, what)

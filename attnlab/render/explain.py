@@ -29,7 +29,9 @@ class Evidence:
             show_steps(found, screen, sides=("as shipped", "solution"))
             return
         if found and found.outcome == "same":
-            screen.prose("The output of a plain call is the solution's. What tells them apart:")
+            screen.prose(
+                "Called once, it returns what the solution returns. A check that tells them apart:"
+            )
         show_failures([self.failure] if self.failure else [], screen)
 
     def document(self) -> Document:

@@ -155,12 +155,13 @@ class NotePage:
     file: str
     late: bool  # everything was handed in right before
     outside: str = ""  # what it speaks of by name, where its lines stand elsewhere
+    reason: bool = True  # it is long enough to give one
 
     def show(self, screen: Screen) -> None:
         code = [bool(line) and not line.startswith("#") for line in self.lines]
         useful = any(code) and not self.late and not self.outside
-        mark, style = (screen.marks.ok, "ok") if useful else (screen.marks.unsure, "warn")
-        screen.hang((f"{mark} ", style), f"noted: {self.text}")
+        mark = ("", "") if useful else (f"{screen.marks.unsure} ", "warn")
+        screen.hang(mark, "noted: ", self.text)  # without a tick: it is judged at the end
         for place, line, is_code in zip(self.places, self.lines, code, strict=True):
             screen.hang(f"  {place}  ", (line, "name") if line else ("blank", "warn"))
             if not is_code:
@@ -177,6 +178,8 @@ class NotePage:
         elif self.outside:
             screen.hang("  ", f"it speaks of {self.outside}: is that the line that you mean?")
             screen.do_next("attnlab interview note --drop N takes a note back; status numbers them")
+        elif not self.reason:
+            screen.hang("  ", "it gives no reason: say what is wrong there, and what comes of it")
 
     def document(self) -> Document:
         line = self.lines[0] if len(self.lines) == 1 else ""

@@ -185,8 +185,8 @@ def _show_result(card: Scorecard, screen: Screen) -> None:
 
 
 def show_rating(rating: Rating, screen: Screen) -> None:
-    """`rating solid (strong > solid > partial > early); missing for strong: no hint`."""
-    more = f"; missing for {rating.next}: {'; '.join(rating.missing)}" if rating.next else ""
+    """`rating solid (strong > solid > partial > early); strong also takes: no hint`."""
+    more = f"; {rating.next} also takes: {'; '.join(rating.missing)}" if rating.next else ""
     scale = " > ".join(reversed(RATINGS))
     screen.hang("  rating ", (rating.name, "title"), f" ({scale}){more}")
 

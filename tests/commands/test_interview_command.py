@@ -165,6 +165,10 @@ def test_without_an_interview_a_name_is_needed(shell):
         assert said.code == 2
         assert "Missing argument 'NAME', and no interview is going on" in said.err
         assert f"type attnlab {command} NAME" in said.err
+    shell("start", "too-sharp")
+    assert shell("hint").err == shell("hint", "too-sharp").err == ""
+    shell("start", "char-gpt")
+    assert "here are char-gpt, too-sharp" in shell("grade").err
 
 
 def test_the_status_says_which_time_counts(shell):
@@ -426,7 +430,9 @@ def test_a_note_that_says_nothing_is_refused_and_a_wrong_one_is_dropped(shell):
     shell("interview", "note", "train.py:3 one")
     shell("interview", "note", "train.py:4 two")
     assert "? noted: three" in shell("interview", "note", "three").out
-    assert "no code stands there" not in shell("interview", "note", "train.py:3 one").out
+    said = shell("interview", "note", "train.py:3 one").out
+    assert ("no code stands there" in said, "it gives no reason" in said) == (False, True)
+    assert "✓" not in said
     shell("interview", "note", "--drop", "4")
     path = Path("char-gpt/train.py")
     path.write_text("\n# why\n" + path.read_text())

@@ -113,6 +113,19 @@ def test_a_sitting_goes_on_until_the_person_leaves(shell, typed):
     assert all(event.seconds >= 0 for event in events())
 
 
+def test_only_yes_and_no_are_taken_for_that(shell, typed):
+    """Whoever types something else is asked again, and has not missed what was to be run."""
+    typed("a", "maybe", "", "n")
+    assert shell("quiz", "effect", "--seed", "4").err.count("type y or n") == 2
+
+
+def test_a_flag_alone_draws_a_question(shell):
+    """Without a terminal as at one: of any kind that can be asked about it."""
+    asked = shell("quiz", "--about", "mask", "--seed", "1", "--json").json
+    assert asked["id"].partition(".")[0] in kind_names()
+    assert "no terminal" in shell("quiz", "why", "--count", "3").err
+
+
 def test_an_answer_that_was_looked_up_is_shown_once(shell, typed):
     """It stands above what is ticked; whoever ticks without looking still gets to see it."""
     for lines in (("1", "b"), ("b",)):

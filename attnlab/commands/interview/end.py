@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from attnlab.commands.asking import type_line, type_yes
 from attnlab.commands.base import Json, Memory, Timeout, emit, note, progress
 from attnlab.commands.output import Html, write_html
 from attnlab.commands.rounds import (
@@ -148,24 +149,12 @@ def _ask_one(interview: Interview, card: QuestionCard, number: int, count: int) 
 
     show_question(card, number, count, stdout())
     if not card.note:
-        _type("answer aloud, then press Enter (q leaves)")
+        type_line("answer aloud, then press Enter")
     show_answer(card, stdout())
     asked = "does your note say this?" if card.note else "did you say that?"
-    said = _type(f"{asked} [y/n, q leaves]", "y", "yes", "n", "no")[0] == "y"
+    said = type_yes(asked)
     with progress() as store:
         _note_answer(store, interview, card, said)
-
-
-def _type(text: str, *accepted: str) -> str:
-    """One of these words, asked for until it is typed, or anything where none is named; raises
-    `Abort` for q."""
-    while True:
-        typed = str(typer.prompt(text, default="", show_default=False)).strip().lower()
-        if typed == "q":
-            raise typer.Abort
-        if not accepted or typed in accepted:
-            return typed
-        note("y or n, q leaves")
 
 
 def _note_answer(store: Progress, interview: Interview, card: QuestionCard, said: bool) -> None:

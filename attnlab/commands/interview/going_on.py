@@ -71,6 +71,7 @@ def write_note(ctx: typer.Context, text: Text = "", drop: Drop = "", json: Json 
             file=program.edit[-1],
             late=late,
             outside=str(reading.outside or ""),
+            reason=bool(reading.outcome),
         ),
         json,
     )
