@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 import typer
@@ -25,12 +26,11 @@ def ask_all(drawn: Iterator[Sequence[Part]], kind: str, most: int) -> int:
     from attnlab.render.screen import stdout
 
     verdicts: list[QuizVerdict] = []
-    try:
+    with suppress(typer.Abort, KeyboardInterrupt):
         for number, parts in enumerate(drawn, 1):
+            if number > 1:
+                stdout().gap()
             _ask(parts, verdicts, f"{number} of {most}" if most > 1 else "")
-            stdout().gap()
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        stdout().gap()  # the prompt stands there
     show_session(verdicts, kind, stdout())
     return 0
 
@@ -89,8 +89,7 @@ def _expected(part: Part, measured: int) -> str:
     from attnlab.records.quiz import BUDGET, COST
 
     if part.evidence and not part.question.expects and measured < BUDGET:
-        left = f"{BUDGET - measured} left at {COST:g} points each"
-        return f"the number of a measurement, {left}, or a letter"
+        return f"a number ({BUDGET - measured} left, each costs {COST:g}) or a letter"
     return part.question.expects or "a letter"
 
 
@@ -102,7 +101,8 @@ def tell(error: AttnlabError) -> None:
 
 
 def type_line(text: str) -> str:
-    """A line that was typed, after a prompt that is wrapped at words; raises `Abort` for q."""
+    """A line that was typed, after a prompt that is wrapped at words; raises `Abort` for q, Ctrl-C
+    and a terminal that was closed."""
     from textwrap import wrap
 
     from attnlab.render.screen import stdout
@@ -110,7 +110,11 @@ def type_line(text: str) -> str:
     *head, last = wrap(f"{text} (q leaves)", max(stdout().width - ROOM, 20))
     for line in head:
         stdout().say(line)
-    typed = str(typer.prompt(last, default="", show_default=False)).strip()
+    try:
+        typed = str(typer.prompt(last, default="", show_default=False)).strip()
+    except (typer.Abort, KeyboardInterrupt, EOFError):
+        stdout().gap()  # the prompt stands there
+        raise typer.Abort from None
     if typed.lower() == "q":
         raise typer.Abort
     return typed

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -80,7 +81,7 @@ def _ask_each(page: WalkPage, ops: Sequence[Op]) -> None:
 
     screen, points, asked = stdout(), 0.0, 0
     show_head(page, screen)
-    try:
+    with suppress(typer.Abort, KeyboardInterrupt):
         for step in page.steps:
             screen.gap()
             show_source(step, screen)
@@ -90,8 +91,7 @@ def _ask_each(page: WalkPage, ops: Sequence[Op]) -> None:
                 asked += 1
             show_step(step, screen)
         show_end(page, screen)
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        screen.gap()
+    screen.gap()
     said = f"{points:g} of {asked} shapes right" if asked else "no shape was answered"
     screen.say((said, "title"))
 
@@ -102,6 +102,8 @@ def _ask(row: Op, sizes: Sizes) -> float:
     from attnlab.errors import AttnlabError
     from attnlab.questions.kinds.shapes import EXPECTED, Run, judge_axes
     from attnlab.records.quiz import POINTS
+    from attnlab.render.quiz import show_judged
+    from attnlab.render.screen import stdout
 
     while True:
         typed = type_line("which axes has the value of the line?")
@@ -113,5 +115,5 @@ def _ask(row: Op, sizes: Sizes) -> float:
         except AttnlabError as error:
             tell(error)
             continue
-        note(f"{found.mark}: {found.message}" if found.message else found.mark)
+        show_judged(found.mark, found.message, " ".join(row.axes), stdout())
         return POINTS[found.mark]

@@ -3,10 +3,12 @@
 from collections import Counter
 from collections.abc import Sequence
 
+from rich.text import Text
+
 from attnlab.records import plain, record
 from attnlab.records.practice import QUESTION, CategoryStats, DueCard, PlanDay, Stats
 from attnlab.render.json import Document, pick
-from attnlab.render.screen import Screen, bare_table, plural
+from attnlab.render.screen import Screen, bare_table, plural, ticks
 
 DAY = 86400.0
 SHORT, LONG = 60.0, 90.0  # seconds that are told as such; minutes
@@ -56,13 +58,12 @@ def _documents(stats: Stats) -> Document:
 
 
 def _show_rows(title: str, rows: Sequence[CategoryStats], screen: Screen) -> None:
-    marks = screen.marks
-    table = bare_table(title, "answers", "right", "median", "lately", "trend")
+    trends = ["trend"] * any(row.trend for row in rows)
+    table = bare_table(title, "answers", "right", "median", "lately", *trends)
     for row in rows:
-        lately = " ".join(marks.ok if right else marks.bad for right in row.lately)
         median = _duration(row.median_seconds) if row.median_seconds else ""
-        share = f"{row.right / row.answers:.0%}"
-        table.add_row(row.name, str(row.answers), share, median, lately, row.trend)
+        cells = (row.name, str(row.answers), f"{row.right / row.answers:.0%}", median)
+        table.add_row(*cells, ticks(row.lately, screen.marks), *[row.trend] * len(trends))
     screen.gap()
     screen.print(table)
 
@@ -77,11 +78,12 @@ def _length(minutes: float) -> str:
 
 def _show_steps(steps: Sequence[tuple[float, str, str]], screen: Screen) -> None:
     """Commands to type, so none is cut: the reasons wrap, and where that is too little, they do."""
-    table, wide = bare_table("min", "command", "why"), max(len(step[1]) for step in steps)
+    table = bare_table("min", "command", "why", right=("min",))
+    wide = max(len(step[1]) for step in steps)
     table.columns[1].overflow = table.columns[2].overflow = "fold"
     table.columns[1].no_wrap, table.columns[2].no_wrap = wide + REASON <= screen.width, False
     for minutes, command, why in steps:
-        table.add_row(f"{minutes:.0f}", command, why)
+        table.add_row(f"{minutes:.0f}", Text(command, "name"), why)
     screen.print(table)
 
 

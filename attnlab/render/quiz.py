@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from rich.text import Text
 
 from attnlab.records import record
+from attnlab.records.practice import Mark
 from attnlab.records.quiz import Measurement, Question, QuizVerdict
 from attnlab.render.code import highlight_python
 from attnlab.render.json import Document, pick
@@ -144,18 +145,8 @@ def show_measurement(found: Measurement, screen: Screen) -> None:
 
 def show_verdict(verdict: QuizVerdict, screen: Screen, seen: bool = False) -> None:
     """`seen`: the right answer was looked up, and stands above."""
-    marks = {"right": screen.marks.ok, "partly": screen.marks.unsure, "wrong": screen.marks.bad}
-    style = STYLES[verdict.outcome]
     screen.gap()
-    head = f"{marks[verdict.outcome]} {verdict.outcome}"
-    screen.hang((head, style), f": {verdict.message}" if verdict.message else "")
-    if seen:
-        pass
-    elif "\n" in verdict.right:
-        screen.say(("answer", "title"), indent=2)
-        screen.prose(verdict.right, indent=2)
-    else:
-        screen.hang(("  answer  ", "title"), (verdict.right, "bold"))
+    show_judged(verdict.outcome, verdict.message, "" if seen else verdict.right, screen)
     if verdict.rows:
         from attnlab.records import Trace
         from attnlab.render.steps import show_table
@@ -165,6 +156,17 @@ def show_verdict(verdict: QuizVerdict, screen: Screen, seen: bool = False) -> No
     if verdict.why:
         screen.gap()
         screen.prose(verdict.why, indent=2)
+
+
+def show_judged(mark: Mark, message: str, right: str, screen: Screen) -> None:
+    """What an answer is worth and why, then the right one."""
+    marks = {"right": screen.marks.ok, "partly": screen.marks.unsure, "wrong": screen.marks.bad}
+    screen.hang((f"{marks[mark]} {mark}", STYLES[mark]), f": {message}" if message else "")
+    if "\n" in right:
+        screen.say(("answer", "title"), indent=2)
+        screen.prose(right, indent=2)
+    elif right:
+        screen.hang(("  answer  ", "title"), (right, "bold"))
 
 
 def show_session(verdicts: Sequence[QuizVerdict], kind: str, screen: Screen) -> None:

@@ -17,7 +17,7 @@ from attnlab.records.scorecard import (
     Scorecard,
 )
 from attnlab.render.json import Document, pick
-from attnlab.render.screen import Screen, bare_table, plural
+from attnlab.render.screen import Screen, bare_table, plural, ticks
 from attnlab.render.stage import clock_of, show_stage_cards
 
 COLUMNS = ("no", "date", "round", "time", "found", "fixed", "named", "hints", "stages", "rating")
@@ -216,11 +216,10 @@ def _show_categories(trend: Trend, screen: Screen) -> None:
     screen.heading("kinds of bugs, what is weakest in all answers first")
     table = bare_table("kind", "found", "fixed", "named", "found lately")
     for one in trend.categories:
-        marks = [screen.marks.ok if found else screen.marks.bad for found in one.lately]
         of = f"{one.found} of {one.bugs}"
         counts = ((one.fixed, one.to_fix), (one.named, one.to_name))
         done = [f"{count} of {most}" if most else "" for count, most in counts]
-        table.add_row(one.category, of, *done, "".join(marks))
+        table.add_row(one.category, of, *done, ticks(one.lately, screen.marks))
     screen.print(table)
 
 

@@ -26,7 +26,7 @@ from attnlab.render.plain_prose import plain_prose
 from attnlab.render.streams import discard_output
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from rich.table import Table
 
@@ -274,6 +274,11 @@ def bare_table(
     for title in titles:
         table.add_column(title, no_wrap=True, justify="right" if title in right else "left")
     return table
+
+
+def ticks(right: Iterable[bool], marks: Marks) -> Text:
+    """A mark for each of several, green or red."""
+    return Text(" ").join(Text(marks.ok, "ok") if one else Text(marks.bad, "bad") for one in right)
 
 
 def level_marks(marks: Marks, value: int) -> str:

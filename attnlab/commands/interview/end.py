@@ -131,8 +131,7 @@ def _ask_follow_ups(
     try:
         for number, card in left:
             _ask_one(interview, card, number, len(cards))
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        stdout().gap()  # the prompt stands there
+    except (typer.Abort, KeyboardInterrupt):
         note("the other questions wait: attnlab interview questions goes on with them")
     with progress() as store:
         interview = next(i for i in all_interviews(store) if i.number == interview.number)

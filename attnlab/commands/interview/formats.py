@@ -201,6 +201,7 @@ def _go_on(
         while asked := ask_next(ctx, interview, runner):
             task = task_page(interview, asked)
             if task and not shown:
+                stdout().gap()
                 show_clock(interview)
                 task.show(stdout(), again=asked.number > 1)
             shown = False
@@ -209,10 +210,11 @@ def _go_on(
                 return code
             kept = partial(keep_measurement, interview, asked.part)
             count = len(measured(interview, asked.part))
-            verdict = ask_part(asked.parts, asked.number, count, kept, f"? explains, {SKIP}")
+            verdict = ask_part(
+                asked.parts, asked.number, count, kept, f"{SKIP} leaves it out, ? explains"
+            )
             interview, _ = keep_verdict(interview, asked, verdict)
-    except (typer.Abort, KeyboardInterrupt, EOFError):
-        stdout().gap()  # the prompt stands there
+    except (typer.Abort, KeyboardInterrupt):
         note("the clock runs on: attnlab interview answer goes on, end shows the scorecard")
         return code
     note("every task is done: attnlab interview end shows the scorecard")
