@@ -48,10 +48,10 @@ KindName = Annotated[
 ]
 Seed = Annotated[str, typer.Option("--seed", metavar="N", help="Ask this question of the kind.")]
 Answer = Annotated[
-    str, typer.Option("--answer", metavar="ID=ANSWER", help="Judge an answer to a question.")
+    str | None, typer.Option("--answer", metavar="ID=ANSWER", help="Judge an answer to a question.")
 ]
 Ask = Annotated[
-    str, typer.Option("--ask", metavar="ID=N", help="Make a measurement of an incident.")
+    str | None, typer.Option("--ask", metavar="ID=N", help="Make a measurement of an incident.")
 ]
 About = Annotated[
     str,
@@ -66,8 +66,8 @@ def command(
     ctx: typer.Context,
     kind: KindName = "",
     seed: Seed = "",
-    answer: Answer = "",
-    ask: Ask = "",
+    answer: Answer = None,
+    ask: Ask = None,
     about: About = "",
     count: Count = "",
     json: Json = False,
@@ -83,17 +83,19 @@ def command(
     from attnlab.questions.base import kinds
     from attnlab.render.quiz import KindsPage, QuestionPage
 
-    if (answer or ask) and (kind or seed or count or about or (answer and ask)):
-        flag = "--answer" if answer else "--ask"
+    given = answer if ask is None else ask
+    both = None not in (answer, ask)
+    if given is not None and (kind or seed or count or about or both):
+        flag = "--ask" if answer is None else "--answer"
         raise Refused(f"{flag} names a question by its id alone", "leave out the rest", flag)
     number = parse_seed(seed)
     most = whole_number("--count", count, 1, 1000) if count else 0
     asks = sys.stdin.isatty() and not json
-    if not (kind or answer or ask or asks or about or seed or count):
+    if given is None and not (kind or asks or about or seed or count):
         return emit(KindsPage(kinds={k.id: k.title for k in kinds().values()}), json)
     with warm_runner() as runner:
-        if answer or ask:
-            return _judge(ctx, answer or ask, runner, json, measure=bool(ask))
+        if given is not None:
+            return _judge(ctx, given, runner, json, measure=answer is None)
         if "." in kind:
             parts, number = _find_parts(ctx, kind, runner)
             if asks and number == 1:

@@ -69,8 +69,8 @@ def measure_suite(
     with project_copies(suite.root, AT_ONCE) as copies, ExitStack() as stack:
         key = result_key(str(copies[0]), suite.shown, suite.shown_tests)
         started = [stack.enter_context(suite_process(suite, copy)) for copy in copies]
-        runs = [_run_unmutated(suite, started[0])]
-        runs += pool.map(lambda server: _run_unmutated(suite, server), started)
+        runs = [run_unmutated(suite, started[0])]
+        runs += pool.map(lambda server: run_unmutated(suite, server), started)
         servers = SimpleQueue[SuiteProcess]()
         for server in started:
             servers.put(server)
@@ -101,7 +101,7 @@ def _field_first(mutant: Mutant) -> tuple[int, int, str]:
     return rank, mutant.line, mutant.mutation
 
 
-def _run_unmutated(suite: Suite, server: SuiteProcess) -> SuiteRun:
+def run_unmutated(suite: Suite, server: SuiteProcess) -> SuiteRun:
     """The tests on the module as it is; raises `Refused` unless they all pass."""
     run = server.ask(SuiteRequest(text=suite.text, seconds=suite.seconds), suite.seconds)
     tests, module = suite.shown_tests, suite.shown

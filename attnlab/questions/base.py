@@ -42,6 +42,7 @@ WAITS = 20  # seeds at most that are passed over
 TRIES = 60  # pieces of material that may not fit before it is our own fault
 LETTERS = "abcdefghijklmnop"
 SEEDS = 10**9
+LONGEST = 500  # characters of an answer
 
 
 class Judged(NamedTuple):
@@ -262,7 +263,7 @@ def find_measurement(part: Part, typed: str, before: int = 0) -> Measurement:
     name = names[int(word) - 1] if numbered else word.lower()
     if name not in names:
         hint = did_you_mean(name, names) or f"type a number from 1 to {len(names)}"
-        raise Refused(f'"{typed}" is no measurement', hint)
+        raise Refused(f'"{typed[:40]}" is no measurement', hint)
     left = BUDGET - before - 1
     return Measurement(id=part.question.id, name=name, value=part.evidence[name], left=left)
 
@@ -274,6 +275,8 @@ def judge(
     part = parts[number - 1]
     if not typed.strip():
         raise Refused("an empty answer says nothing", _expected(part.question))
+    if len(typed) > LONGEST:
+        raise Refused(f"{len(typed):,} characters are no answer", _expected(part.question))
     found = part.judge(typed.strip())
     return QuizVerdict(
         id=part.question.id,

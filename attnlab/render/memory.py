@@ -153,8 +153,8 @@ class PlanPage:
         known = f"from {plural(self.answers, 'answer')}" if self.answers else "nothing answered yet"
         screen.say(("plan  ", "title"), f"{plural(len(self.days), 'day')}, {known}")
         if self.today:
-            about = f"about {_duration(60 * self.done)} of practice"
-            screen.say(f"today {plural(self.today, 'answer')}: {about}", indent=2)
+            about = f": about {_duration(60 * self.done)} of practice" * (60 * self.done >= 1)
+            screen.say(f"today {plural(self.today, 'answer')}{about}", indent=2)
         for day in (day for day in self.days if day.steps):
             screen.gap()
             left = " left" * (day.number == 1 and bool(self.today))

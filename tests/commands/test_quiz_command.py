@@ -31,7 +31,17 @@ def test_a_script_asks_and_answers(shell):
 
 @pytest.mark.parametrize(
     "answer",
-    ["numbers.9=", "numbers.9", "numbers.9.7=1", "tunes.1=2", "numbers.9=abc", "=", "why.4=z"],
+    [
+        "numbers.9=",
+        f"shapes.5={'9' * 999}",
+        "",
+        "numbers.9",
+        "numbers.9.7=1",
+        "tunes.1=2",
+        "numbers.9=abc",
+        "=",
+        "why.4=z",
+    ],
 )
 def test_what_is_no_answer_is_refused_and_not_recorded(shell, answer):
     """One line, exit code 2, one document with --json."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from pathlib import Path
 
 import pytest
 
@@ -58,8 +59,24 @@ def test_what_is_asked_names_what_the_class_promises(bugs):
     assert "Fix" not in part.question.log[0]
 
 
-@pytest.mark.parametrize("typed", ["no.py", "."])
-def test_a_file_that_cannot_be_read_is_refused(bugs, typed):
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("def test_x(:", "test_own.py:1: syntax error"),
+        ("def test_x(): pass", "no test in test_own.py imports layer.py"),
+        ("import layer\n\ndef test_x(): assert 0", "test_own.py fails on layer.py as it is"),
+        ("import layer\n\ndef test_x():\n    while True: pass", "do not end within 2 s"),
+    ],
+)
+def test_what_right_code_does_not_pass_is_no_answer(bugs, text, says, monkeypatch, tmp_path):
+    """Nor is what is no file: a line says why, and nothing is recorded."""
+    monkeypatch.chdir(tmp_path)
+    if "while" in text:
+        monkeypatch.setattr(kind, "SECONDS", 2.0)
+    Path("test_own.py").write_text(text)
     one = bugs["masks-of-one-library-only"]
+    with pytest.raises(AttnlabError) as error:
+        kind.judge_tests("test_own.py", one.challenge, [])
+    assert says in error.value.message
     with pytest.raises(AttnlabError):
-        kind.judge_tests(typed, one.challenge, [])
+        kind.judge_tests("no.py", one.challenge, [])

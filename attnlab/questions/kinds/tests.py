@@ -1,8 +1,9 @@
 """Write the tests that would have caught it.
 
 A class is shown, right as it is. Write a pytest file that does `from layer import CLASS`, and type
-its path. It must pass every right file, however that is written; then it is run on each bug of
-the class and on generated ones. What counts is how many it sees; one that passes is shown.
+its path. What is shown must pass it, and every right file, however that is written; then it is run
+on each bug of the class and on generated ones. What counts is how many it sees; one that passes is
+shown.
 """
 
 from __future__ import annotations
@@ -18,20 +19,21 @@ from pathlib import Path
 
 from attnlab.catalogue.validate import other_right_files
 from attnlab.errors import Refused
-from attnlab.files import read_bytes, shown_path
+from attnlab.files import shown_path
 from attnlab.mutation_testing.operators.base import drawn_mutants
-from attnlab.mutation_testing.suite import Suite, SuiteProcess, suite_process
+from attnlab.mutation_testing.suite import Suite, SuiteProcess, run_unmutated, suite_process
 from attnlab.questions.base import Judged, Part, Runner, about, asked
 from attnlab.questions.kinds.effect import changed_lines
 from attnlab.questions.material import Excerpt, Patched, promised, read_patched
 from attnlab.records import Challenge
 from attnlab.records.trial import SuiteCandidate, SuiteRequest, SuiteRun
+from attnlab.target.source import read_source
 
 MATERIAL = "patched"
 ABOUT = ("tests",)  # what it can be asked about
 MUTANTS = 12  # generated bugs beside those of the catalogue
 GOOD, FAIR = 0.8, 0.4  # shares of bugs that are seen
-SECONDS, LARGEST = 60.0, 1 << 20
+SECONDS = 60.0  # that the tests may take on one file
 MODULE, TESTS = "layer.py", "test_answer.py"
 
 
@@ -74,18 +76,17 @@ def wrong_files(one: Patched, seed: float) -> list[Wrong]:
 def judge_tests(typed: str, challenge: Challenge, wrong: Sequence[Wrong]) -> Judged:
     """Run the file on right and wrong ones; raises `Refused` where it cannot be run."""
     path = Path(typed).expanduser()
-    read_bytes(path, typed, LARGEST)  # raises where it is no file that can be read
+    read_source(path, typed)  # raises where it is no file of Python
     with running(challenge, path) as (suite, process):
-        rights = [suite.text, *(code.text for code in other_right_files(challenge))]
-        for number, text in enumerate(rights):
-            run = _run(process, text)
-            if number == 0 and run.outcome == "unused":
-                hint = f"it must hold tests, and do `from layer import {challenge.class_name}`"
-                raise Refused(f"{typed}: no test of it imports layer.py", hint)
-            if run.outcome != "passed":
+        try:
+            run_unmutated(suite, process)
+        except Refused as error:
+            hint = f"save what is shown as {MODULE} to try them; they must do `from layer import "
+            raise Refused(error.message, f"{hint}{challenge.class_name}`", typed) from None
+        for code in other_right_files(challenge):
+            if (run := _run(process, code.text)).outcome != "passed":
                 why = f"{run.test or run.outcome}: {run.message}".strip(": ")
-                which = "the file that is shown" if number == 0 else "another right file"
-                return Judged("wrong", typed, f"{which} fails it: {why}")
+                return Judged("wrong", typed, f"another right file fails it: {why}")
         survivors = [w for w in wrong if _run(process, w.text).outcome == "passed"]
         alive = [w for w in survivors if w.known or _differs(process, suite, w)]
     return _score(typed, len(wrong) - len(survivors), alive)
