@@ -18,6 +18,7 @@ from attnlab.records.practice import Mark
 
 MATERIAL = "patched"
 ANSWER = "what is true"
+GOES_ON = "And "  # of a question that says nothing without the one before it
 TICKS: dict[str, Mark] = {"all of it": "right", "part of it": "partly", "little of it": "wrong"}
 
 
@@ -46,9 +47,10 @@ def _asked_next(one: Patched, dice: random.Random) -> tuple[str, str, dict[str, 
     """A question that follows a bug, beside the change that it is about."""
     lines = list(changed_lines(one))
     bug = one.program.patches[one.id] if one.program else one.challenge
-    if bug is None or one.decoy or not bug.follow_ups or len(lines) > LONGEST:
+    alone = [f for f in bug.follow_ups if not f.question.startswith(GOES_ON)] if bug else []
+    if one.decoy or not alone or len(lines) > LONGEST:
         return None
-    chosen = dice.choice(bug.follow_ups)
+    chosen = dice.choice(alone)
     code = excerpt(one.right, lines[0][0]).code(one.file, lines[0][0])
     log = ("somebody changed it, which was a bug:", *(text for _, text in lines))
     return chosen.question, chosen.answer, code | {"log": log}
