@@ -49,8 +49,7 @@ def find_following(ctx: typer.Context, slug: str = "", plan: PlanPage | None = N
     with progress() as store:
         going_on = current(store) is not None
     listing, after_round = list_page(ctx), next_after_round(ctx)
-    mine = [c for c, s in listing.rows if c.slug in listing.here and s.status != "solved"]
-    mine = [unit for unit in mine if unit.slug != slug]
+    mine = [unit for unit in listing.under_way if unit.slug != slug]
     if going_on:
         return Following(after_round)
     if mine:

@@ -27,6 +27,12 @@ class ListPage:
     here: frozenset[str] = frozenset()  # slugs whose started file lies in this folder
     track: str = ""  # its id, where these are the challenges of one
 
+    @property
+    def under_way(self) -> list[Challenge | ProgramEntry]:
+        """Those whose file lies here, neither solved nor given up."""
+        mine = [(unit, standing) for unit, standing in self.rows if unit.slug in self.here]
+        return [u for u, s in mine if s.status != "solved" and not s.solution_seen]
+
     def show(self, screen: Screen) -> None:
         name_width = max((len(c.name) for c, _ in self.rows), default=0)
         so_far = max((len(progress_label(s)) for _, s in self.rows), default=0)
@@ -35,7 +41,15 @@ class ListPage:
             screen.print(_table(list(rows), screen, name_width, so_far))
             screen.gap()
         screen.say(self.count)
-        screen.do_next(next_command(self.rows, self.here))
+        screen.do_next(self.next)
+
+    @property
+    def next(self) -> str:
+        """To work on the file that is under way in this folder, else to run the next one."""
+        if self.under_way:
+            return f"attnlab watch {self.under_way[0].name}"
+        first = next_unsolved(self.rows)
+        return f"attnlab run {first.name}" if first else ""
 
     def _heading(self, row: Row) -> tuple[str, str]:
         """What stands above a row: its track with what that is about, or else its topic."""
@@ -184,14 +198,6 @@ def progress_label(standing: ChallengeProgress) -> str:
     if standing.status == "solved" and standing.peeked:
         return "solution seen"
     return f"best {standing.best:.2f}" if standing.status == "tried" else standing.status
-
-
-def next_command(rows: tuple[Row, ...], here: frozenset[str]) -> str:
-    """To work on the file that is under way in this folder, else to run the next one."""
-    if mine := [c for c, s in rows if c.slug in here and s.status != "solved"]:
-        return f"attnlab watch {mine[0].name}"
-    first = next_unsolved(rows)
-    return f"attnlab run {first.name}" if first else ""
 
 
 def next_unsolved(rows: tuple[Row, ...]) -> Challenge | ProgramEntry | None:

@@ -161,3 +161,12 @@ def test_answers_of_unknown_length_took_no_longer_than_the_day_so_far(shell):
     for number in (1, 2, 3):
         shell("quiz", "--answer", f"numbers.{number}=1")
     assert shell("plan", "--json").json["done"] < 1
+
+
+def test_what_was_given_up_is_not_next(shell):
+    """Its file lies there still, and nothing is left to find in it."""
+    shell("start", "too-sharp")
+    assert shell("--json").json["next"] == "attnlab watch too-sharp"
+    shell("solution", "too-sharp", "--yes")
+    for words in ((), ("list", "--all")):
+        assert "next: attnlab run " in shell(*words).out
