@@ -57,7 +57,8 @@ def plan_page(ctx: typer.Context, count: int, hours: int) -> PlanPage:
     now = date_of(clock)
     today = [answer for answer in answered if date_of(answer.at) == now]
     morning = datetime.combine(now, datetime.min.time()).timestamp()
-    known = due_now([answer for answer in answered if answer not in today], morning)
+    known = due_now([answer for answer in answered if answer.at < morning], morning)
+    known = [card for card in known if card.noun == QUESTION]
     due, _, _ = split_due(ctx, answered, REVIEW)
     due = [card for card in due if card.noun == QUESTION]
     with progress() as store:
@@ -72,8 +73,8 @@ def plan_page(ctx: typer.Context, count: int, hours: int) -> PlanPage:
         begun=started_here(left),
         due=sum(card.count for card in due),
         due_minutes=sum(card.minutes for card in due),
-        reviewed=any(card.noun == QUESTION for card in known),
-        going_on=max(running.left(clock), 0) / 60 if running and running.limit else None,
+        reviewed=bool(known),
+        going_on=max(running.left(clock), 0) / 60 if running else None,
     )
     plan = build_plan(build_stats(answered), left, count, hours, seen)
     return PlanPage(days=tuple(plan), answers=len(answered), today=len(today), done=done)

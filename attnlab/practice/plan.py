@@ -37,7 +37,7 @@ class Today(NamedTuple):
     due: int = 0  # questions that are due and fit into a review
     due_minutes: float = 0.0
     reviewed: bool = False  # something was due when the day began
-    going_on: float | None = None  # minutes left of the round that was begun
+    going_on: float | None = None  # minutes left of the round that was begun; 0 without a limit
 
 
 NOTHING = Today()
@@ -100,8 +100,9 @@ def _day_steps(
     has_round = whole >= ROUND + review + quiz
     challenges = int((whole - review - quiz - ROUND * has_round) // MINUTES[FIX]) - done[FIX]
 
+    going_on = not day and today.going_on is not None
     rounds = _round(about, budget, today if not day else NOTHING)
-    rounds = rounds if has_round and not done[PROGRAM] else []
+    rounds = rounds if going_on or (has_round and not done[PROGRAM]) else []
     budget -= sum(step.minutes for step in rounds)
     short = []
     minutes = today.due_minutes if not day else REVIEW
@@ -117,9 +118,7 @@ def _day_steps(
         short.append(PlanStep(minutes=minutes, command=command, why=why))
         budget -= minutes
     fixes = list(_fixes(left, min(challenges, int(budget // MINUTES[FIX])), today.begun))
-    steps = [*short, *fixes, *rounds]
-    going_on = not day and today.going_on is not None
-    return [*rounds, *short, *fixes] if going_on else steps
+    return [*rounds, *short, *fixes] if going_on else [*short, *fixes, *rounds]
 
 
 def _round(about: str, budget: float, today: Today) -> list[PlanStep]:

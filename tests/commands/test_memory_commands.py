@@ -170,3 +170,18 @@ def test_what_was_given_up_is_not_next(shell):
     shell("solution", "too-sharp", "--yes")
     for words in ((), ("list", "--all")):
         assert "next: attnlab run " in shell(*words).out
+
+
+def test_a_fix_that_was_due_counts_for_the_day(shell):
+    """Only questions are asked again in a review; a challenge is one of those of the day."""
+    with Progress.open() as store:
+        for slug, ago in (
+            ("attention/too-sharp", 90 * 86400),
+            ("attention/it-stops-when-keys-are-few", 0),
+        ):
+            event = Event(kind="grade", base=slug, outcome="passed", at=time.time() - ago)
+            store.add_grade(slug, "passed", 1.0, "x.py", event)
+            shell("plan", "--hours", "2")
+            steps = shell("plan", "--json").json["days"][0]["steps"]
+            left = [each for each in steps if each["command"].startswith("attnlab start")]
+            assert len(left) == (3 if ago else 2)
