@@ -12,7 +12,7 @@ from attnlab.commands.asking import ask_all, record_answer
 from attnlab.commands.base import Json, catalogue, emit, note, parse_seed, progress, whole_number
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from attnlab.catalogue.load import Catalogue
     from attnlab.questions.base import Kind, Part, Runner
@@ -102,12 +102,12 @@ def command(
                 return ask_all(iter([parts]), kind.partition(".")[0], 1)
             return emit(QuestionPage(question=parts[number - 1].question), json)
         first = random.randrange(NUMBERS) if number is None else number
-        lately = _asked_lately() if number is None else deque(maxlen=0)
+        lately, apart = _asked_lately() if number is None else (deque[str](maxlen=0), set[str]())
         due = _due_cards(ctx, kind) if about == DUE else []
         drawn = (
-            _draw_due(ctx, due, first, runner, lately)
+            _draw_due(ctx, due, first, runner, lately, apart)
             if due
-            else _draw(ctx, kind, about, first, runner, lately)
+            else _draw(ctx, kind, about, first, runner, lately, apart)
         )
         if not asks:
             if most > 1 and not json:
@@ -117,20 +117,15 @@ def command(
         return ask_all(itertools.islice(drawn, most or None), kind, most)
 
 
-def _asked_lately() -> deque[str]:
-    """Of what the last questions were made."""
+def _asked_lately() -> tuple[deque[str], set[str]]:
+    """Of what the last questions were made, and the program of an interview that is going on, which
+    no question is to tell."""
     with progress() as store:
-        asked = [event.base for event in store.events() if event.kind == "quiz" and event.base]
-    return deque(asked, maxlen=LATELY)
-
-
-def _going_on() -> set[str]:
-    """The slug of the program of an interview that is going on, which no question is to tell."""
-    from attnlab.practice.interviews import current
-
-    with progress() as store:
-        interview = current(store)
-    return {interview.slug} if interview else set()
+        events = store.events()
+    asked = [event.base for event in events if event.kind == "quiz" and event.base]
+    over = {event.interview for event in events if event.kind in ("end", "abandon")}
+    going_on = {event.base for event in events if event.interview not in (0, *over)}
+    return deque(asked, maxlen=LATELY), going_on
 
 
 def _catalogue(ctx: typer.Context, kind: Kind) -> Catalogue | None:
@@ -139,7 +134,13 @@ def _catalogue(ctx: typer.Context, kind: Kind) -> Catalogue | None:
 
 
 def _draw(
-    ctx: typer.Context, kind: str, about: str, first: int, runner: Runner, lately: deque[str]
+    ctx: typer.Context,
+    kind: str,
+    about: str,
+    first: int,
+    runner: Runner,
+    lately: deque[str],
+    apart: Collection[str],
 ) -> Iterator[Sequence[Part]]:
     """Questions of a kind, or of all short ones in turn."""
     from attnlab.questions.base import draw_about, find_kind, kind_names
@@ -147,7 +148,7 @@ def _draw(
     names = [kind] if kind else [name for name in kind_names() if name not in LONG]
     all_kinds = [find_kind(name) for name in names]
     fitting = [each for each in all_kinds if about in ("", *each.categories)] or all_kinds
-    asked = _going_on()  # and in this sitting
+    asked = {*apart}  # and in this sitting
     for seed in itertools.count(first):
         drawn = fitting[seed % len(fitting)]
         known = {*lately, *asked}
@@ -173,14 +174,19 @@ def _due_cards(ctx: typer.Context, kind: str) -> list[DueCard]:
 
 
 def _draw_due(
-    ctx: typer.Context, due: Sequence[DueCard], first: int, runner: Runner, lately: deque[str]
+    ctx: typer.Context,
+    due: Sequence[DueCard],
+    first: int,
+    runner: Runner,
+    lately: deque[str],
+    apart: Collection[str],
 ) -> Iterator[Sequence[Part]]:
     """A question for each card."""
     from attnlab.questions.base import draw_about, find_kind
 
     for seed, card in enumerate(due, first):
         found = find_kind(card.kind)
-        known = {*lately, *_going_on()}
+        known = {*lately, *apart}
         parts = draw_about(card.category, found, seed, _catalogue(ctx, found), runner, known)
         lately.append(parts[0].base)
         yield parts

@@ -160,3 +160,13 @@ def test_a_question_and_its_verdict_look_as_they_did(shell, golden, shown, monke
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
     golden("quiz_shapes_60", shell("quiz", "shapes", "--seed", "5").out)
     golden("quiz_kinds", shell("quiz").out)
+
+
+def test_no_question_tells_of_the_round_that_is_going_on(shell, monkeypatch):
+    """Its program waits, as what was asked lately does."""
+    monkeypatch.setattr("random.randrange", lambda _: 5)
+    assert shell("quiz", "spot", "--json").json["id"] == "spot.5"  # of char-gpt
+    shell("interview", "start", "char-gpt")
+    assert shell("quiz", "spot", "--json").json["id"] != "spot.5"
+    shell("interview", "abandon")
+    assert shell("quiz", "spot", "--json").json["id"] == "spot.5"
