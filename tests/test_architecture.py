@@ -25,6 +25,7 @@ ROOMS = (
     {"practice"},
     {"tracer"},
     {"training"},
+    {"mutation_testing/operators"},
     {"candidate"},
     {"references"},
     {"probe"},

@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.explain import describe, line_text, step_name
+from attnlab.diagnosis.edits import Run, find_fix
+from attnlab.diagnosis.explain import LIKELY, SPECIFIC, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
 from attnlab.diagnosis.loaded import makes_weights, misloaded
@@ -21,6 +22,7 @@ from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 FIRST = "of what is returned the first tensor is compared, without gradients"
+UNTOLD = ("other", "other-step", "arguments")  # how a line is wrong is open
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 STEPS = 400  # pairs that a report lists
 
@@ -31,6 +33,7 @@ class Draw:
 
     mine: Callable[[Patches], Side]
     theirs: Side
+    edited: Run | None = None  # what other texts of mine return
 
 
 def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources) -> DiffReport:
@@ -56,6 +59,8 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
     loaded = tuple(misloaded(found.first, sizes, sources))
     if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
         named = loaded
+    elif fix := _fixed(found.first, draw, again, sources, named):
+        named = (fix,)
     elif not named or (vague and not any(d.confirmed for d in named)):
         second = Pairing(again.mine({}), again.theirs)
         guessed = guess(draw.mine, found.first, sizes, (again.mine, second))
@@ -87,6 +92,37 @@ def _named(
     for each in (_upstream(d, found.first, sources) for d in told):
         first.setdefault((each.file, each.line, each.relation), each)
     return tuple(first.values())
+
+
+def _fixed(
+    first: Pairing, draw: Draw, again: Draw, sources: Sources, named: Sequence[Diagnosis]
+) -> Diagnosis | None:
+    """What a change of the text shows, where the values leave open how a line is wrong."""
+    told = named and all(d.confirmed or d.relation.startswith(SPECIFIC) for d in named)
+    told = told and not any(d.relation in UNTOLD for d in named)
+    files = {v.file for v in first.mine.values if v.file in sources.mine}
+    if told or draw.edited is None or again.edited is None or len(files) != 1:
+        return None
+    file = files.pop()
+    right = again.theirs.result
+    if right is None:
+        return None
+    text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
+    fix, _ = find_fix(first, text, theirs, draw.edited, again.edited, right)
+    if fix is None:
+        return None
+    change = fix.change
+    sure = fix.sure and not equal_results(again.mine({}), again.theirs)
+    return Diagnosis(
+        file=file,
+        line=change.line,
+        end_line=change.line,
+        source=line_text(sources.mine, file, change.line),
+        relation=change.kind,
+        message=f"`{change.old}` should be `{change.new}`",
+        confidence=SURE if sure else LIKELY,
+        confirmed=sure,
+    )
 
 
 def _others(pairing: Pairing, named: Sequence[Diagnosis]) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from itertools import islice
+
+from torch import Tensor
 
 from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
@@ -196,7 +198,11 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
                 return Side.empty()
             raise
 
-    return Draw(mine=mine, theirs=Side(probe.reference.values(inputs), wholes=True))
+    def edited(texts: Sequence[str], seconds: float) -> Sequence[Tensor | None]:
+        return probe.edited_results(texts, inputs, seconds)
+
+    theirs = Side(probe.reference.values(inputs), wholes=True)
+    return Draw(mine=mine, theirs=theirs, edited=edited)
 
 
 def _load_likely_weights(probe: Probe) -> str | None:

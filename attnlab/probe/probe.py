@@ -456,6 +456,16 @@ class Probe:
         recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
         return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], **asked))
 
+    def edited_results(
+        self, texts: Sequence[str], inputs: Inputs, seconds: float
+    ) -> list[Tensor | None]:
+        """What the module returns, as `values` calls it, with each text in place of its file; None
+        where it raises. What takes more than so many seconds of CPU together is left out."""
+        recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
+        asked = {"texts": list(texts), "seconds": seconds, "inputs": _pairs([inputs])[0]}
+        told = list_in(self._ask("edited_results", **recipe, **asked).get("results"))
+        return [each if isinstance(each, Tensor) else None for each in told[: len(texts)]]
+
     def cached_steps(
         self,
         calls: Sequence[Inputs],
