@@ -18,11 +18,10 @@ from attnlab.diagnosis.loaded import makes_weights, misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
 from attnlab.diagnosis.pool import VAGUE
-from attnlab.diagnosis.repair import Patches, Repaired, Search, find_repairs
+from attnlab.diagnosis.repair import Patches, Repaired, Search
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 FIRST = "of what is returned the first tensor is compared, without gradients"
-UNTOLD = ("other", "other-step", "arguments")  # how a line is wrong is open
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 STEPS = 400  # pairs that a report lists
 
@@ -53,20 +52,7 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
         )
     if error is None:
         told = _other_shape(start.result, draw.theirs.result)
-    found = find_repairs(draw.mine, draw.theirs, start)
-    named = _named(found, again, sizes, sources)
-    vague = found.vague or any(d.relation in VAGUE for d in named)
-    loaded = tuple(misloaded(found.first, sizes, sources))
-    if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
-        named = loaded
-    elif fix := _fixed(found.first, draw, again, sources, named):
-        named = (fix,)
-    elif not named or (vague and not any(d.confirmed for d in named)):
-        second = Pairing(again.mine({}), again.theirs)
-        guessed = guess(draw.mine, found.first, sizes, (again.mine, second))
-        if guessed:
-            found = replace(guessed, runs=found.runs + guessed.runs)
-            named = _named(found, again, sizes, sources)
+    found, named = _searched(draw, again, start, sizes, sources)
     return DiffReport(
         outcome="different",
         max_error=error or 0.0,
@@ -75,6 +61,41 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
         diagnosis=named,
         runs=found.runs,
     )
+
+
+def _searched(
+    draw: Draw, again: Draw, start: Side, sizes: Mapping[str, int], sources: Sources
+) -> tuple[Repaired, tuple[Diagnosis, ...]]:
+    """What is wrong, by the first way that tells it for certain: values of the reference put in
+    place of one fault, changes of the text, values put in place of several, changed values."""
+    found = Search(draw.mine, draw.theirs).find(start)
+    named = _named(found, again, sizes, sources)
+    loaded = tuple(misloaded(found.first, sizes, sources))
+    untold = not loaded and not _tells(named)
+    if untold and (fix := _fixed(found.first, draw, again, sources)):
+        return found, (fix,)
+    if not found.whole or found.vague:
+        bold = Search(draw.mine, draw.theirs, bold=True).find(start)
+        runs = found.runs + bold.runs
+        better = bold.whole and (not found.whole or bold.vague < found.vague)
+        found = replace(bold if better else found, runs=runs)
+        named = _named(found, again, sizes, sources)
+    vague = found.vague or any(d.relation in VAGUE for d in named)
+    if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
+        return found, loaded
+    if not named or (vague and not any(d.confirmed for d in named)):
+        second = Pairing(again.mine({}), again.theirs)
+        guessed = guess(draw.mine, found.first, sizes, (again.mine, second))
+        if guessed:
+            found = replace(guessed, runs=found.runs + guessed.runs)
+            named = _named(found, again, sizes, sources)
+    return found, named
+
+
+def _tells(named: Sequence[Diagnosis]) -> bool:
+    """Whether it is told which line is wrong, and how."""
+    sure = all(d.confirmed or d.relation.startswith(SPECIFIC) for d in named)
+    return bool(named) and sure and not any(d.relation in VAGUE for d in named)
 
 
 def _named(
@@ -94,34 +115,28 @@ def _named(
     return tuple(first.values())
 
 
-def _fixed(
-    first: Pairing, draw: Draw, again: Draw, sources: Sources, named: Sequence[Diagnosis]
-) -> Diagnosis | None:
-    """What a change of the text shows, where the values leave open how a line is wrong."""
-    told = named and all(d.confirmed or d.relation.startswith(SPECIFIC) for d in named)
-    told = told and not any(d.relation in UNTOLD for d in named)
+def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnosis | None:
+    """What a change of the text shows."""
     files = {v.file for v in first.mine.values if v.file in sources.mine}
-    if told or draw.edited is None or again.edited is None or len(files) != 1:
+    right = again.theirs.result
+    if draw.edited is None or again.edited is None or len(files) != 1 or right is None:
         return None
     file = files.pop()
-    right = again.theirs.result
-    if right is None:
-        return None
     text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
-    fix, _ = find_fix(first, text, theirs, draw.edited, again.edited, right)
+    fix = find_fix(first, text, theirs, draw.edited, again.edited, right)
     if fix is None:
         return None
-    change = fix.change
     sure = fix.sure and not equal_results(again.mine({}), again.theirs)
     return Diagnosis(
         file=file,
-        line=change.line,
-        end_line=change.line,
-        source=line_text(sources.mine, file, change.line),
-        relation=change.kind,
-        message=f"`{change.old}` should be `{change.new}`",
+        line=fix.line,
+        end_line=fix.line,
+        source=line_text(sources.mine, file, fix.line),
+        relation=fix.kind,
+        message=f"`{fix.old}` should be `{fix.new}`",
         confidence=SURE if sure else LIKELY,
         confirmed=sure,
+        fix=fix.new,
     )
 
 

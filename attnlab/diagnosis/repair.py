@@ -75,16 +75,6 @@ class Repaired:
         return sum(bool(repair.region) for repair in self.repairs)
 
 
-def find_repairs(mine: Rerun, theirs: Side, start: Side) -> Repaired:
-    """The repairs that make the output right, with as few steps of unknown cause as can be."""
-    first = Search(mine, theirs).find(start)
-    if first.whole and not first.vague:
-        return first
-    second = Search(mine, theirs, bold=True).find(start)
-    better = second.whole and (not first.whole or second.vague < first.vague)
-    return replace(second if better else first, runs=first.runs + second.runs)
-
-
 class Search:
     """Repairs mine step by step."""
 

@@ -198,8 +198,10 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
                 return Side.empty()
             raise
 
-    def edited(texts: Sequence[str], seconds: float) -> Sequence[Tensor | None]:
-        return probe.edited_results(texts, inputs, seconds)
+    def edited(
+        text: str, changes: Sequence[tuple[int, int, str]], seconds: float
+    ) -> tuple[Sequence[Tensor | None], float]:
+        return probe.edited_results(text, changes, inputs, seconds)
 
     theirs = Side(probe.reference.values(inputs), wholes=True)
     return Draw(mine=mine, theirs=theirs, edited=edited)

@@ -457,14 +457,18 @@ class Probe:
         return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], **asked))
 
     def edited_results(
-        self, texts: Sequence[str], inputs: Inputs, seconds: float
-    ) -> list[Tensor | None]:
-        """What the module returns, as `values` calls it, with each text in place of its file; None
-        where it raises. What takes more than so many seconds of CPU together is left out."""
+        self, text: str, changes: Sequence[tuple[int, int, str]], inputs: Inputs, seconds: float
+    ) -> tuple[list[Tensor | None], float]:
+        """What the module returns, as `values` calls it, with each change of its text: what stands
+        in place of its lines from one to another. None where it raises. What takes more than so
+        many seconds of CPU together is left out; and how many it took, by the candidate process's
+        own word."""
         recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
-        asked = {"texts": list(texts), "seconds": seconds, "inputs": _pairs([inputs])[0]}
-        told = list_in(self._ask("edited_results", **recipe, **asked).get("results"))
-        return [each if isinstance(each, Tensor) else None for each in told[: len(texts)]]
+        asked = {"text": text, "changes": list(changes), "seconds": seconds}
+        answer = self._ask("edited_results", **recipe, **asked, inputs=_pairs([inputs])[0])
+        told, took = list_in(answer.get("results")), answer.get("took")
+        found = [each if isinstance(each, Tensor) else None for each in told[: len(changes)]]
+        return found, took if isinstance(took, float) and took > 0 else seconds
 
     def cached_steps(
         self,

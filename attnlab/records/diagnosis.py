@@ -19,11 +19,12 @@ class Diagnosis:
     relation: str  # a kind such as "scale" or "mask-inverted"
     message: str
     confidence: float
-    confirmed: bool  # the output is right with the reference's value there, and wrong without
+    confirmed: bool  # the output is right with the reference's value or the fix, and wrong without
     their_file: str = ""  # what corresponds to it in the reference
     their_line: int = 0
     their_end_line: int = 0
     their_source: str = ""  # a line, or those that it takes in its place
+    fix: str = ""  # what makes the output right in place of an expression of the line
 
 
 @record

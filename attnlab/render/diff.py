@@ -111,6 +111,10 @@ def _how_sure(found: Diagnosis) -> str:
         if found.confirmed:
             return "confirmed: once it passes on the right gradient, all are right, on two inputs"
         return "likely: other lines may be to blame"
+    if found.fix and found.confirmed:
+        return "confirmed: with this change alone the output is right, on two inputs"
+    if found.fix:
+        return "likely: with this change the output is right, but another line may be to blame"
     if found.confirmed:
         return "confirmed: with the reference's value there the output is right, on two inputs"
     return "likely: a value put there makes the output right, but other lines may be to blame"

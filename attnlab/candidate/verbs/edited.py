@@ -1,10 +1,14 @@
 """The verb that calls the module with its file changed, many times."""
 
+import __future__
+
 import ast
-import sys
+import signal
+import threading
 import time
 import types
-from types import FrameType
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import torch
@@ -17,8 +21,7 @@ from attnlab.candidate.value_recorder import numbers_of
 from attnlab.tracer.cast import Given, fresh
 from attnlab.tracer.nested_tensors import tensors_in
 
-LONGER = 20  # times as long as the first call a change may run
-LEAST = 0.2  # seconds that each may
+MOST = 0.5  # seconds of CPU that a change may take
 DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
@@ -29,71 +32,100 @@ class _TooLong(BaseException):
 @verb
 def edited_results(
     session: Session,
-    texts: list[str],
+    text: str,
+    changes: list[tuple[int, int, str]],
     weights: dict[str, Tensor],
     inputs: Given,
     seconds: float,
     **recipe: Any,
 ) -> Any:
-    """The first tensor that each text's module returns, as the verb `values` calls it; None where
-    it raises or has other weights. Ends early after so many seconds of CPU."""
+    """The first tensor that the module returns, as the verb `values` calls it, with each change of
+    its text; None where it raises or has other weights. A change is what stands in place of some
+    lines, by the first and last of them. Ends early after so many seconds of CPU; `took` says how
+    many it took."""
     module, results = session.module, list[Tensor | None]()
     begun = time.process_time()
-    allowed = LEAST
+    if not _can_interrupt() or module is None:
+        return {"results": [], "took": seconds}
     try:
         with OtherTarget(session):
-            for text in texts:
-                start = time.process_time()
-                if start - begun > seconds:
+            session.module = copy = types.ModuleType(module.__name__)
+            edited = _EditedModule(copy, vars(module), text, session.file)
+            for first, last, new in changes:
+                if time.process_time() - begun > seconds:
                     break
-                results.append(_result(session, module, text, weights, inputs, allowed, recipe))
-                allowed = max(allowed, LONGER * (time.process_time() - start) * (len(results) < 2))
+                result = None
+                with _interrupted():
+                    edited.change(first, last, new)
+                    result = _call(session, weights, inputs, recipe)
+                edited.undo()
+                results.append(result)
     finally:
         session.module = module
-    return {"results": results}
+    return {"results": results, "took": time.process_time() - begun}
 
 
-def _result(
-    session: Session,
-    module: types.ModuleType | None,
-    text: str,
-    weights: dict[str, Tensor],
-    inputs: Given,
-    allowed: float,
-    recipe: dict[str, Any],
-) -> Tensor | None:
-    ends = time.process_time() + allowed
+def _can_interrupt() -> bool:
+    main = threading.current_thread() is threading.main_thread()
+    return main and hasattr(signal, "ITIMER_VIRTUAL")
 
-    def watch(_frame: FrameType, event: str, _argument: object) -> None:
-        if event in {"call", "c_call"} and time.process_time() > ends:
-            raise _TooLong
 
-    before = sys.getprofile()
+@contextmanager
+def _interrupted() -> Iterator[None]:
+    """Leaves what runs inside where it raises, or takes too long."""
+
+    def ring(*_: object) -> None:
+        raise _TooLong
+
+    before = signal.signal(signal.SIGVTALRM, ring)
     try:
-        sys.setprofile(watch)
-        session.module = _redefined(module, text, session.file)
-        return _call(session, weights, inputs, recipe)
-    except (Exception, _TooLong):  # a change may do anything
-        return None
+        signal.setitimer(signal.ITIMER_VIRTUAL, MOST)
+        with suppress(Exception, _TooLong):  # a change may do anything
+            yield
     finally:
-        sys.setprofile(before)
+        signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+        signal.signal(signal.SIGVTALRM, before)
 
 
-def _redefined(module: types.ModuleType | None, text: str, file: str) -> types.ModuleType:
-    """A copy of a module with the functions, classes and plain constants of another text: what else
-    it does when it is imported is not done again."""
-    made = types.ModuleType(module.__name__ if module else "changed")
-    if module:
-        vars(made).update(vars(module))
-    tree = ast.parse(text)
-    tree.body = [node for node in tree.body if _defines(node)]
-    exec(compile(tree, file, "exec", dont_inherit=True), vars(made))
-    return made
+class _EditedModule:
+    """A copy of a module with its functions, classes and plain constants made anew: what else it
+    does when it is imported is not done again. One of them at a time is changed."""
+
+    def __init__(
+        self, module: types.ModuleType, names: dict[str, Any], text: str, file: str
+    ) -> None:
+        self.space, self.file, self.lines = vars(module), file, text.splitlines(keepends=True)
+        self.space.update(names)
+        self.flags = 0
+        self.spans: list[tuple[int, int]] = []
+        for node in ast.parse(text).body:
+            if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+                self.flags |= __future__.annotations.compiler_flag
+            if _is_definition(node):
+                decorators = [d.lineno for d in getattr(node, "decorator_list", ())]
+                self.spans.append((min([node.lineno, *decorators]), node.end_lineno or node.lineno))
+        for first, last in self.spans:
+            self._define(first, "".join(self.lines[first - 1 : last]))
+        self.names = dict(self.space)
+
+    def _define(self, first: int, text: str) -> None:
+        code = compile("\n" * (first - 1) + text, self.file, "exec", self.flags, dont_inherit=True)
+        exec(code, self.space)
+
+    def change(self, first: int, last: int, new: str) -> None:
+        """Define what stands on these lines with others in place of them."""
+        for start, end in self.spans:
+            if start <= first and last <= end:
+                before, after = self.lines[start - 1 : first - 1], self.lines[last:end]
+                return self._define(start, "".join((*before, new, *after)))
+        raise LookupError("nothing is defined there")
+
+    def undo(self) -> None:
+        self.space.clear()
+        self.space.update(self.names)
 
 
-def _defines(node: ast.stmt) -> bool:
-    if isinstance(node, ast.ImportFrom):
-        return node.module == "__future__"
+def _is_definition(node: ast.stmt) -> bool:
     plain = isinstance(node, ast.Assign) and not any(
         isinstance(inner, ast.Call) for inner in ast.walk(node)
     )
