@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.edits import Run, find_fix
+from attnlab.diagnosis.edits import Holds, Run, find_fix
 from attnlab.diagnosis.explain import LIKELY, SPECIFIC, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
@@ -32,7 +32,8 @@ class Draw:
 
     mine: Callable[[Patches], Side]
     theirs: Side
-    edited: Run | None = None  # what other texts of mine return
+    edited: Run | None = None  # what changed texts of mine return
+    holds: Holds | None = None  # whether changes are right at other sizes
 
 
 def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources) -> DiffReport:
@@ -119,11 +120,12 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
     """What a change of the text shows."""
     files = {v.file for v in first.mine.values if v.file in sources.mine}
     right = again.theirs.result
-    if draw.edited is None or again.edited is None or len(files) != 1 or right is None:
+    if not draw.edited or not again.edited or not draw.holds or len(files) != 1 or right is None:
         return None
     file = files.pop()
     text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
-    fix = find_fix(first, text, theirs, draw.edited, again.edited, right)
+    second = again.edited, right
+    fix = find_fix(first, text, theirs, draw.edited, second, draw.holds)
     if fix is None:
         return None
     sure = fix.sure and not equal_results(again.mine({}), again.theirs)

@@ -37,6 +37,7 @@ NOTHING = re.compile(r" [+-] 0\b(?!\.)")  # that is added
 # Runs changes of a text, each what stands in place of its lines from one to another, for some
 # seconds of CPU: what each returns, and how long all took.
 Lines = tuple[int, int, str]
+Holds = Callable[[str, Sequence[Lines]], Sequence[bool]]
 Run = Callable[[str, Sequence[Lines], float], tuple[Sequence[Tensor | None], float]]
 
 
@@ -66,16 +67,26 @@ class Fix:
 
 
 def find_fix(
-    first: Pairing, text: str, others: Sequence[str], run: Run, again: Run, right_again: Tensor
+    first: Pairing,
+    text: str,
+    others: Sequence[str],
+    run: Run,
+    again: tuple[Run, Tensor],
+    holds: Holds,
 ) -> Fix | None:
-    """The likeliest change that makes the outputs of two draws right.
+    """The likeliest change that makes the output of two draws right, and `holds` elsewhere.
 
-    `others` are texts of the reference."""
-    if len(first.mine.values) > MOST_VALUES or text.count("\n") > MOST_LINES:
+    `others` are texts of the reference; `again` runs changes on the second draw, whose right output
+    stands beside it."""
+    right = first.theirs.result
+    if right is None or len(first.mine.values) > MOST_VALUES or text.count("\n") > MOST_LINES:
         return None
     source = Source(text)
     changes = islice(changes_of(first, source, others), MOST)
-    hits, left, right = list[Change](), SECONDS, first.theirs.result
+    hits, left = list[Change](), SECONDS
+    same, _ = run(text, [(1, 0, "")], SECONDS)
+    if not same or (same[0] is not None and equal(same[0], right)):
+        return None  # it is right as it is: what it kept of earlier calls is wrong
     while left > 0 and (batch := list(islice(changes, BATCH))):
         if hits and batch[0].rank > hits[0].rank:
             break
@@ -83,8 +94,11 @@ def find_fix(
         left -= took
         found = _right_ones(batch, results, right)
         if found:
-            confirmed, _ = again(text, [change.lines for change in found], SECONDS)
-            hits += _right_ones(found, confirmed, right_again)
+            results, _ = again[0](text, [change.lines for change in found], SECONDS)
+            found = _right_ones(found, results, again[1])
+        if found:
+            held = zip(found, holds(text, [change.lines for change in found]), strict=True)
+            hits += [change for change, holding in held if holding]
     if not hits:
         return None
     line = hits[0].line
@@ -95,10 +109,10 @@ def find_fix(
 
 
 def _right_ones(
-    changes: Sequence[Change], results: Sequence[Tensor | None], right: Tensor | None
+    changes: Sequence[Change], results: Sequence[Tensor | None], right: Tensor
 ) -> list[Change]:
     pairs = zip(changes, results, strict=False)
-    return [c for c, r in pairs if r is not None and right is not None and equal(r, right)]
+    return [c for c, r in pairs if r is not None and equal(r, right)]
 
 
 def changes_of(first: Pairing, source: Source, others: Sequence[str]) -> Iterator[Change]:

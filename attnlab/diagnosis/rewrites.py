@@ -8,15 +8,17 @@ from collections.abc import Iterator, Sequence
 
 from attnlab.mutation_testing.operators.base import (
     Edit,
+    Node,
     Source,
     apply_edit,
     called_name,
     is_layer,
+    last_name,
     load_mutations,
 )
 
 SUGGESTED = ("wrong-arguments", "wrong-number", "wrong-function")  # by the reference
-MOST_NAMES = 24  # that may be written in place of another one
+MOST_NAMES = 32  # that may be written in place of another one
 # Mutations that leave the output, change it a little, or at random.
 FAMILIES = ("training", "side_effects")
 IDLE = {
@@ -130,28 +132,29 @@ def _as_applied(source: Source, theirs: Source) -> Iterator[Edit]:
 
 
 def _other_names(source: Source) -> Iterator[Edit]:
-    """Another variable of the function, or another attribute of the class, in each place."""
+    """Another variable of the function, or attribute of the class, in place of each."""
     for function in source.functions():
-        inner = [n for n in ast.walk(function) if isinstance(n, ast.Name)]
-        stored = {n.id for n in inner if isinstance(n.ctx, ast.Store)}
+        around = (n for n in source.ancestors(function) if isinstance(n, ast.ClassDef))
+        owner = next(around, None)
+        stored = {n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)}
         stored |= {a.arg for a in function.args.args if a.arg != "self"}
-        for node in _read(function):
-            if node.id in stored and node in source.parents:
-                for name in sorted(stored - {node.id})[:MOST_NAMES]:
-                    yield source.put(node, name)
-    for owner in source.of_type(ast.ClassDef):
-        own = [
-            n
-            for n in ast.walk(owner)
-            if isinstance(n, ast.Attribute)
-            and isinstance(n.value, ast.Name)
-            and n.value.id == "self"
+        held = {
+            n.attr
+            for n in _of_kind(owner or function, ast.Attribute)
+            if isinstance(n.ctx, ast.Store) and last_name(n.value) == "self"
+        }
+        names = [
+            *sorted(stored),
+            *(f"self.{n}" for n in sorted(held) if function.name != "__init__"),
         ]
-        names = sorted({n.attr for n in own if isinstance(n.ctx, ast.Store)})[:MOST_NAMES]
-        for attribute in own:
-            if isinstance(attribute.ctx, ast.Load) and attribute.attr in names:
-                others = (name for name in names if name != attribute.attr)
-                yield from (source.rename(attribute, name) for name in others)
+        for node in _of_kind(function, ast.expr):
+            said = source.text_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
+            if said in names and not isinstance(getattr(node, "ctx", None), ast.Store):
+                yield from source.put_each(node, (n for n in names[:MOST_NAMES] if n != said))
+
+
+def _of_kind(around: ast.AST, kind: type[Node]) -> list[Node]:
+    return [node for node in ast.walk(around) if isinstance(node, kind)]
 
 
 def _layers_applied(source: Source) -> Iterator[Edit]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import islice
+from itertools import islice, zip_longest
 
 from torch import Tensor
 
@@ -12,6 +12,7 @@ from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
 from attnlab.candidate.session import HUNG
 from attnlab.diagnosis.diagnose import FIRST, Draw, diagnose, with_files
+from attnlab.diagnosis.edits import Holds, Lines
 from attnlab.diagnosis.gradients import (
     GradientDraw,
     Put,
@@ -19,7 +20,7 @@ from attnlab.diagnosis.gradients import (
     diagnose_overwritten,
     gradient_of,
 )
-from attnlab.diagnosis.pairing import Pairing, Side
+from attnlab.diagnosis.pairing import Pairing, Side, equal
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
 from attnlab.errors import Refused
@@ -32,6 +33,7 @@ from attnlab.probe.reference import BadReference
 from attnlab.probe.weights.match import likely_weights
 from attnlab.records import Code, Job
 from attnlab.records.diagnosis import DiffReport
+from attnlab.sizes import Sizes
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
@@ -50,6 +52,8 @@ NARROW = (
 )
 LONGER = "--timeout gives it more seconds; smaller sizes need fewer, as in --sizes S=3"
 NAMES = 4  # of what learns wrongly that a message has
+ELSEWHERE = 2  # sets of sizes at which a change of the text must hold as well
+PATIENCE = 4.0  # seconds of CPU that trying some changes may take
 MAPS = 12  # likely ways to load the weights, where none can be proven
 
 
@@ -85,7 +89,8 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
     for sizes in telling:
         probe = Probe(context, sizes)
         probe.equip()
-        report = _compare_at(probe, job, files)
+        others = [] if files.sizes else [other for other in telling if other != sizes]
+        report = _compare_at(probe, job, files, others[:ELSEWHERE])
         if report.outcome != "same":
             break
     else:
@@ -98,7 +103,7 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
     return replace(report, weights=renamed, loaded=files.says)
 
 
-def _compare_at(probe: Probe, job: Job, files: Checkpoints) -> DiffReport:
+def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Sizes]) -> DiffReport:
     report, sizes = DiffReport(outcome="same"), probe.sizes
     note = "" if all(job.checkpoints) else _load_likely_weights(probe)
     if note is None or (note and files.sizes):
@@ -111,6 +116,7 @@ def _compare_at(probe: Probe, job: Job, files: Checkpoints) -> DiffReport:
             draws = [_draw(probe, probe.draw(mask)) for _ in range(2)]
         except Skip:
             continue
+        draws[0] = replace(draws[0], holds=_holds_at(others, probe, mask))
         report = diagnose(draws[0], draws[1], sizes, _sources(job))
         if report.outcome == "same" and report.message != FIRST:
             report = _with_gradients(report, probe, mask, _sources(job))
@@ -205,6 +211,36 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
 
     theirs = Side(probe.reference.values(inputs), wholes=True)
     return Draw(mine=mine, theirs=theirs, edited=edited)
+
+
+def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask) -> Holds:
+    """Which changes of a text make outputs right at other sizes as well: what is right at one may
+    have another number by accident."""
+    reference = probe.reference
+    assert reference is not None
+
+    def holds(text: str, changes: Sequence[Lines]) -> Sequence[bool]:
+        weights, mine = dict(reference.weights), probe.parameters()
+        good = [True] * len(changes)
+        for sizes in others:
+            other = Probe(probe.context, sizes)
+            try:
+                other.equip()
+                inputs = other.draw(mask)
+            except (Raised, Skip):
+                continue
+            if other.loaded.refusal:
+                continue
+            right = reference.values(inputs).result
+            made, _ = other.edited_results(text, changes, inputs, PATIENCE)
+            pairs = zip_longest(good, made)
+            good = [g and r is not None and right is not None and equal(r, right) for g, r in pairs]
+        probe.equip()
+        reference.put(weights)
+        probe.set_parameters(mine)
+        return good
+
+    return holds
 
 
 def _load_likely_weights(probe: Probe) -> str | None:

@@ -113,7 +113,9 @@ class _EditedModule:
         exec(code, self.space)
 
     def change(self, first: int, last: int, new: str) -> None:
-        """Define what stands on these lines with others in place of them."""
+        """Define what stands on these lines with others in place of them, if any do."""
+        if not last:
+            return None
         for start, end in self.spans:
             if start <= first and last <= end:
                 before, after = self.lines[start - 1 : first - 1], self.lines[last:end]
