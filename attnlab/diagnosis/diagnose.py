@@ -73,9 +73,10 @@ def _searched(
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
     untold = not loaded and not _tells(named)
-    if untold and (fix := _fixed(found.first, draw, again, sources)):
+    fix = _fixed(found.first, draw, again, sources) if untold else None
+    if fix and fix.confirmed:
         return found, (fix,)
-    if not found.whole or found.vague:
+    if not fix and (not found.whole or found.vague):
         bold = Search(draw.mine, draw.theirs, bold=True).find(start)
         runs = found.runs + bold.runs
         better = bold.whole and (not found.whole or bold.vague < found.vague)
@@ -90,7 +91,8 @@ def _searched(
         if guessed:
             found = replace(guessed, runs=found.runs + guessed.runs)
             named = _named(found, again, sizes, sources)
-    return found, named
+    alike = fix and any(d.relation == fix.relation or d.confirmed for d in named)
+    return found, (fix,) if fix and not alike else named
 
 
 def _tells(named: Sequence[Diagnosis]) -> bool:

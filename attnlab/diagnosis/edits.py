@@ -31,8 +31,11 @@ SECONDS = 6.0  # of CPU for all of them
 MOST_VALUES = 6_000  # of one run, above which a change costs too much
 MOST_LINES = 800
 LEAST_SHOWN = 8  # characters of an expression that is shown
-# What is left out may be put in at several places, all as good.
-INSERTING = ("missing-step", "missing-term", "scale", "exponent", "transposed", "precedence")
+# A sign or a factor may be put in, or left out, at several places, all as good.
+MOVABLE = (
+    *("exponent", "extra-step", "extra-term", "missing-step", "missing-term"),
+    *("precedence", "scale", "sign", "transposed"),
+)
 NOTHING = re.compile(r" [+-] 0\b(?!\.)")  # that is added
 # Runs changes of a text, each what stands in place of its lines from one to another, for some
 # seconds of CPU: what each returns, and how long all took.
@@ -105,7 +108,7 @@ def find_fix(
     shown = [(*_shown(source, hit.edit), hit.kind) for hit in hits if hit.line == line]
     old, new, kind = min(shown, key=lambda each: len(each[1]))
     alone = all(abs(hit.line - line) <= 1 for hit in hits)
-    return Fix(line, kind, old, new, alone and kind not in INSERTING)
+    return Fix(line, kind, old, new, alone and kind not in MOVABLE)
 
 
 def _right_ones(
@@ -171,6 +174,17 @@ def _shown(source: Source, edit: Edit) -> tuple[str, str]:
     return before, after
 
 
+def _culprits(first: Pairing, index: int) -> list[int]:
+    """The line of a wrong step, or those that called it where another call of it is right."""
+    made = first.mine.values[index]
+    place = made.file, made.line, made.op
+    right = any(
+        (v.file, v.line, v.op) == place and v.callers != made.callers and first.matches[i]
+        for i, v in enumerate(first.mine.values)
+    )
+    return made.callers if right else [made.line]
+
+
 def _ranks(first: Pairing, source: Source) -> dict[int, int]:
     """How suspicious lines are: 0 where what is wrong comes from what is right, 1 where the output
     is made of it, 2 in the same functions and where their names are made."""
@@ -180,7 +194,9 @@ def _ranks(first: Pairing, source: Source) -> dict[int, int]:
         if values[index].line:
             for line in (values[index].line, *values[index].callers):
                 found.setdefault(line, 1)
-    found |= {values[i].line: 0 for i in first.sources}
+    for index in first.sources:
+        # A helper is right where another call of it is.
+        found.update(dict.fromkeys(_culprits(first, index), 0))
     near = set[int]()
     for function in source.of_type(ast.FunctionDef):
         lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)

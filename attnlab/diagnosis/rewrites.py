@@ -18,6 +18,23 @@ from attnlab.mutation_testing.operators.base import (
 )
 
 SUGGESTED = ("wrong-arguments", "wrong-number", "wrong-function")  # by the reference
+# What is wrong where a mutation makes it right: its opposite, or what it is called elsewhere.
+OPPOSITES = {
+    **dict.fromkeys(("attribute-mixed-up", "name-mixed-up", "unpacked-order"), "wrong-operand"),
+    **dict.fromkeys(("residual-of-another-step", "wrong-value-returned"), "wrong-operand"),
+    **dict.fromkeys(("base-changed", "constant-shifted", "number-changed"), "wrong-number"),
+    **dict.fromkeys(("call-left-out", "softmax-dropped", "transpose-dropped"), "extra-step"),
+    "argument-left-out": "extra-argument",
+    "call-doubled": "missing-step",
+    "exponent-sign": "exponent",
+    "operands-swapped": "exchanged",
+    "precedence-lost": "precedence",
+    "root-dropped": "exponent",
+    "sign-flipped": "sign",
+    "slice-dropped": "extra-step",
+    "term-dropped": "extra-term",
+    "term-twice": "missing-term",
+}
 MOST_NAMES = 32  # that may be written in place of another one
 # Mutations that leave the output, change it a little, or at random.
 FAMILIES = ("training", "side_effects")
@@ -46,7 +63,7 @@ def rewrites(source: Source, others: Sequence[Source]) -> Iterator[tuple[str, Ed
         yield from (("wrong-function", e) for e in _as_applied(source, theirs))
     for mutation in load_mutations():
         if mutation.family not in FAMILIES and mutation.id not in IDLE:
-            yield from ((mutation.id, edit) for edit in mutation.edits(source))
+            yield from ((_kind(mutation.id, source, e), e) for e in mutation.edits(source))
     yield from (("wrong-operand", edit) for edit in _other_names(source))
     yield from (("missing-option", edit) for edit in _options(source))
     yield from (("precedence", edit) for edit in _regrouped(source))
@@ -55,6 +72,14 @@ def rewrites(source: Source, others: Sequence[Source]) -> Iterator[tuple[str, Ed
     yield from (("exponent", edit) for edit in _roots(source))
     yield from (("scale", edit) for edit in _scaled(source))
     yield from (("transposed", edit) for edit in _transposes(source))
+
+
+def _kind(mutation: str, source: Source, edit: Edit) -> str:
+    """What is wrong where an edit of a mutation makes it right."""
+    if mutation == "operator-inverted":
+        start, end, new = edit.splices[0]
+        return "sign" if source.text[start:end].count("+") != new.count("+") else "exponent"
+    return OPPOSITES.get(mutation, mutation)
 
 
 def _as_called(source: Source, theirs: Source) -> Iterator[Edit]:
