@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.edits import Holds, Run, find_fix
+from attnlab.diagnosis.edits import Fix, Holds, Lines, Run, find_fix
 from attnlab.diagnosis.explain import LIKELY, SPECIFIC, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
@@ -33,6 +33,7 @@ class Draw:
     mine: Callable[[Patches], Side]
     theirs: Side
     edited: Run | None = None  # what changed texts of mine return
+    with_change: Callable[[str, Lines], Side] | None = None
     holds: Holds | None = None  # whether changes are right at other sizes
 
 
@@ -122,7 +123,7 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
     """What a change of the text shows."""
     files = {v.file for v in first.mine.values if v.file in sources.mine}
     right = again.theirs.result
-    if not draw.edited or not again.edited or not draw.holds or len(files) != 1 or right is None:
+    if not (draw.edited and again.edited and draw.holds and right is not None and len(files) == 1):
         return None
     file = files.pop()
     text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
@@ -131,6 +132,7 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
     if fix is None:
         return None
     sure = fix.sure and not equal_results(again.mine({}), again.theirs)
+    sure = sure and _is_shown(fix, first, draw, text)
     return Diagnosis(
         file=file,
         line=fix.line,
@@ -142,6 +144,16 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
         confirmed=sure,
         fix=fix.new,
     )
+
+
+def _is_shown(fix: Fix, first: Pairing, draw: Draw, text: str) -> bool:
+    """Whether the changed line then computes what the reference has, and mine had nowhere: else it
+    may only make up for what is wrong elsewhere, or go round it."""
+    if draw.with_change is None:
+        return False
+    after = Pairing(draw.with_change(text, fix.lines), first.theirs)
+    made = (i for i, v in enumerate(after.mine.values) if v.line == fix.line and v.call >= 0)
+    return any(after.found[i] and after.is_new(i, first) for i in made if i != after.mine.output)
 
 
 def _others(pairing: Pairing, named: Sequence[Diagnosis]) -> str:

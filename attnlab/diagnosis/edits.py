@@ -62,11 +62,15 @@ class Change:
 class Fix:
     """A change that makes the output right; `sure` where no other line does."""
 
-    line: int
     kind: str
+    lines: Lines  # as they are changed
     old: str  # an expression
     new: str  # what stands in place of it
     sure: bool
+
+    @property
+    def line(self) -> int:
+        return self.lines[0]
 
 
 def find_fix(
@@ -105,10 +109,13 @@ def find_fix(
     if not hits:
         return None
     line = hits[0].line
-    shown = [(*_shown(source, hit.edit), hit.kind) for hit in hits if hit.line == line]
-    old, new, kind = min(shown, key=lambda each: len(each[1]))
     alone = all(abs(hit.line - line) <= 1 for hit in hits)
-    return Fix(line, kind, old, new, alone and kind not in MOVABLE)
+    fixes = [
+        Fix(hit.kind, hit.lines, *_shown(source, hit.edit), alone and hit.kind not in MOVABLE)
+        for hit in hits
+        if hit.line == line
+    ]
+    return min(fixes, key=lambda fix: len(fix.new))
 
 
 def _right_ones(

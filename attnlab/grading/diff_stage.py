@@ -209,8 +209,11 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
     ) -> tuple[Sequence[Tensor | None], float]:
         return probe.edited_results(text, changes, inputs, seconds)
 
+    def with_change(text: str, change: Lines) -> Side:
+        return Side(probe.edited_values(text, change, inputs))
+
     theirs = Side(probe.reference.values(inputs), wholes=True)
-    return Draw(mine=mine, theirs=theirs, edited=edited)
+    return Draw(mine, theirs, edited, with_change)
 
 
 def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask) -> Holds:

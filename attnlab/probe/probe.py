@@ -453,8 +453,17 @@ class Probe:
         return self._values(inputs, backward=vars(asked))
 
     def _values(self, inputs: Inputs, **asked: Any) -> Values:
-        recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
-        return values_in(self._ask("values", **recipe, inputs=_pairs([inputs])[0], **asked))
+        return values_in(self._ask("values", **self._instance(inputs), **asked))
+
+    def _instance(self, inputs: Inputs) -> dict[str, Any]:
+        """How to build and call an instance with the module's weights."""
+        weights = dict(self.parameters())
+        return {**self.recipe(self.seed), "weights": weights, "inputs": _pairs([inputs])[0]}
+
+    def edited_values(self, text: str, change: tuple[int, int, str], inputs: Inputs) -> Values:
+        """As `values`, with one change of its text, as in `edited_results`."""
+        asked = {"text": text, "change": change, **self._instance(inputs)}
+        return values_in(self._ask("edited_values", **asked))
 
     def edited_results(
         self, text: str, changes: Sequence[tuple[int, int, str]], inputs: Inputs, seconds: float
@@ -463,9 +472,8 @@ class Probe:
         in place of its lines from one to another. None where it raises. What takes more than so
         many seconds of CPU together is left out; and how many it took, by the candidate process's
         own word."""
-        recipe = {**self.recipe(self.seed), "weights": dict(self.parameters())}
         asked = {"text": text, "changes": list(changes), "seconds": seconds}
-        answer = self._ask("edited_results", **recipe, **asked, inputs=_pairs([inputs])[0])
+        answer = self._ask("edited_results", **self._instance(inputs), **asked)
         told, took = list_in(answer.get("results")), answer.get("took")
         found = [each if isinstance(each, Tensor) else None for each in told[: len(changes)]]
         return found, took if isinstance(took, float) and took > 0 else seconds

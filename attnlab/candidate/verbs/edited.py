@@ -9,7 +9,7 @@ import time
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, Self
 
 import torch
 from torch import Tensor
@@ -18,6 +18,7 @@ from attnlab.candidate.input_copies import cast_inputs
 from attnlab.candidate.registry import verb
 from attnlab.candidate.session import OtherTarget, Session
 from attnlab.candidate.value_recorder import numbers_of
+from attnlab.candidate.verbs.values import values
 from attnlab.tracer.cast import Given, fresh
 from attnlab.tracer.nested_tensors import tensors_in
 
@@ -43,26 +44,31 @@ def edited_results(
     its text; None where it raises or has other weights. A change is what stands in place of some
     lines, by the first and last of them. Ends early after so many seconds of CPU; `took` says how
     many it took."""
-    module, results = session.module, list[Tensor | None]()
+    results = list[Tensor | None]()
     begun = time.process_time()
-    if not _can_interrupt() or module is None:
+    if not _can_interrupt():
         return {"results": [], "took": seconds}
-    try:
-        with OtherTarget(session):
-            session.module = copy = types.ModuleType(module.__name__)
-            edited = _EditedModule(copy, vars(module), text, session.file)
-            for first, last, new in changes:
-                if time.process_time() - begun > seconds:
-                    break
-                result = None
-                with _interrupted():
-                    edited.change(first, last, new)
-                    result = _call(session, weights, inputs, recipe)
-                edited.undo()
-                results.append(result)
-    finally:
-        session.module = module
+    with OtherTarget(session), EditedModule(session, text) as edited:
+        for first, last, new in changes:
+            if time.process_time() - begun > seconds:
+                break
+            result = None
+            with _interrupted():
+                edited.change(first, last, new)
+                result = _call(session, weights, inputs, recipe)
+            edited.undo()
+            results.append(result)
     return {"results": results, "took": time.process_time() - begun}
+
+
+@verb
+def edited_values(
+    session: Session, text: str, change: tuple[int, int, str], **asked: Any
+) -> Any:
+    """What the verb `values` answers with one change of the text."""
+    with EditedModule(session, text) as edited:
+        edited.change(*change)
+        return values(session, **asked)
 
 
 def _can_interrupt() -> bool:
@@ -87,15 +93,14 @@ def _interrupted() -> Iterator[None]:
         signal.signal(signal.SIGVTALRM, before)
 
 
-class _EditedModule:
-    """A copy of a module with its functions, classes and plain constants made anew: what else it
-    does when it is imported is not done again. One of them at a time is changed."""
+class EditedModule:
+    """In place of a session's module while it is entered: a copy with its functions, classes and
+    plain constants made anew, of which one at a time can be changed. What else the text does when
+    it is imported is not done again."""
 
-    def __init__(
-        self, module: types.ModuleType, names: dict[str, Any], text: str, file: str
-    ) -> None:
-        self.space, self.file, self.lines = vars(module), file, text.splitlines(keepends=True)
-        self.space.update(names)
+    def __init__(self, session: Session, text: str) -> None:
+        self.session, self.module = session, session.module
+        self.lines = text.splitlines(keepends=True)
         self.flags = 0
         self.spans: list[tuple[int, int]] = []
         for node in ast.parse(text).body:
@@ -104,12 +109,24 @@ class _EditedModule:
             if _is_definition(node):
                 decorators = [d.lineno for d in getattr(node, "decorator_list", ())]
                 self.spans.append((min([node.lineno, *decorators]), node.end_lineno or node.lineno))
+
+    def __enter__(self) -> Self:
+        module = self.session.module
+        self.session.module = copy = types.ModuleType(module.__name__ if module else "edited")
+        self.space = vars(copy)
+        self.space.update(vars(module) if module else {})
         for first, last in self.spans:
             self._define(first, "".join(self.lines[first - 1 : last]))
         self.names = dict(self.space)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.session.module = self.module
 
     def _define(self, first: int, text: str) -> None:
-        code = compile("\n" * (first - 1) + text, self.file, "exec", self.flags, dont_inherit=True)
+        code = compile(
+            "\n" * (first - 1) + text, self.session.file, "exec", self.flags, dont_inherit=True
+        )
         exec(code, self.space)
 
     def change(self, first: int, last: int, new: str) -> None:
