@@ -25,9 +25,9 @@ from attnlab.mutation_testing.operators.base import (
     changed_lines,
 )
 
-MOST = 1500  # changes that are tried
+MOST = 2400  # changes that are tried
 BATCH = 24  # that are asked for at once
-SECONDS = 6.0  # of CPU for all of them
+SECONDS = 8.0  # of CPU for all of them
 MOST_VALUES = 6_000  # of one run, above which a change costs too much
 MOST_LINES = 800
 LEAST_SHOWN = 8  # characters of an expression that is shown
@@ -132,7 +132,7 @@ def changes_of(first: Pairing, source: Source, others: Sequence[str]) -> Iterato
     found = list[Change]()
     for kind, edit in rewrites(source, [Source(other) for other in others]):
         lines = _lines(source, edit)
-        suspicion = min(ranks.get(n, 3) for n in range(lines[0], lines[1] + 1))
+        suspicion = min(ranks.get(n, 4) for n in range(lines[0], lines[1] + 1))
         found.append(Change(kind, edit, lines, 0 if kind in SUGGESTED else 1 + suspicion))
     seen = set[Lines]()
     for change in sorted(found, key=lambda each: each.rank):
@@ -194,13 +194,12 @@ def _culprits(first: Pairing, index: int) -> list[int]:
 
 def _ranks(first: Pairing, source: Source) -> dict[int, int]:
     """How suspicious lines are: 0 where what is wrong comes from what is right, 1 where the output
-    is made of it, 2 in the same functions and where their names are made."""
+    is made of it, 2 where it is made of what is right, 3 in the same functions and in __init__."""
     values = first.mine.values
-    found = dict[int, int]()
+    found = {values[i].line: 2 for i in first.mine.ancestors(first.mine.output)}
     for index in first.wrong:
         if values[index].line:
-            for line in (values[index].line, *values[index].callers):
-                found.setdefault(line, 1)
+            found.update(dict.fromkeys((values[index].line, *values[index].callers), 1))
     for index in first.sources:
         # A helper is right where another call of it is.
         found.update(dict.fromkeys(_culprits(first, index), 0))
@@ -209,4 +208,4 @@ def _ranks(first: Pairing, source: Source) -> dict[int, int]:
         lines = range(function.lineno, (function.end_lineno or function.lineno) + 1)
         if function.name == "__init__" or any(line in found for line in lines):
             near.update(lines)
-    return {**dict.fromkeys(near, 2), **found}
+    return {**dict.fromkeys(near, 3), **found}

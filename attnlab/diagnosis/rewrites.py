@@ -13,8 +13,10 @@ from attnlab.mutation_testing.operators.base import (
     apply_edit,
     called_name,
     is_layer,
+    is_method,
     last_name,
     load_mutations,
+    subject,
 )
 
 SUGGESTED = ("wrong-arguments", "wrong-number", "wrong-function")  # by the reference
@@ -72,6 +74,10 @@ def rewrites(source: Source, others: Sequence[Source]) -> Iterator[tuple[str, Ed
     yield from (("exponent", edit) for edit in _roots(source))
     yield from (("scale", edit) for edit in _scaled(source))
     yield from (("transposed", edit) for edit in _transposes(source))
+    yield from (("axes-mixed", edit) for edit in _axes_before_views(source))
+    yield from (("missing-term", edit) for edit in _factors(source))
+    yield from (("exponent", edit) for edit in _pairs_of_channels(source))
+    yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
 
 
 def _kind(mutation: str, source: Source, edit: Edit) -> str:
@@ -176,6 +182,50 @@ def _other_names(source: Source) -> Iterator[Edit]:
             said = source.text_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
             if said in names and not isinstance(getattr(node, "ctx", None), ast.Store):
                 yield from source.put_each(node, (n for n in names[:MOST_NAMES] if n != said))
+
+
+def _names_of_statements(source: Source) -> Iterator[Edit]:
+    """Another variable of the function wherever a statement has this one, as what it masks."""
+    for function in source.functions():
+        stored = {n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)}
+        for statement in _of_kind(function, ast.Assign):
+            places: dict[str, list[ast.Name]] = {}
+            for node in _of_kind(statement, ast.Name):
+                places.setdefault(node.id, []).append(node)
+            for name, nodes in places.items():
+                for other in sorted(stored - {name})[:MOST_NAMES] if len(nodes) > 1 else ():
+                    yield Edit(splices=tuple((*source.span(node), other) for node in nodes))
+
+
+def _factors(source: Source) -> Iterator[Edit]:
+    """A term of a sum times another variable."""
+    for function in source.functions():
+        names = sorted({n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)})
+        for node in _of_kind(function, ast.BinOp):
+            for term in (node.left, node.right) if isinstance(node.op, ast.Add) else ():
+                if isinstance(term, ast.Name):
+                    others = (n for n in names[:MOST_NAMES] if n != term.id)
+                    yield from source.put_each(term, (f"{term.id} * {n}" for n in others))
+
+
+def _pairs_of_channels(source: Source) -> Iterator[Edit]:
+    """Two neighbours share a number: half of it, rounded down."""
+    for node in source.binary(ast.Mult, ast.Div, ast.FloorDiv):
+        for operand in (node.left, node.right):
+            if isinstance(operand, ast.Name):
+                yield source.put(operand, f"({operand.id} // 2)")
+
+
+def _axes_before_views(source: Source) -> Iterator[Edit]:
+    """Axes that change places before a view, or in place of it."""
+    for call in source.calls("view", "reshape", "flatten"):
+        value = subject(call)
+        if value is not None and is_method(call):
+            said, rest = source.text_of(value), source.text_of(call)[len(source.text_of(value)) :]
+            ways = [f"transpose({one}, {one + 1})" for one in range(3)]
+            yield from source.put_each(call, (f"{said}.{way}{rest}" for way in ways))
+            yield source.put(call, f"{said}.movedim(-1, 0)")
+            yield source.put(call, f"{said}.movedim(-1, 0){rest}")
 
 
 def _of_kind(around: ast.AST, kind: type[Node]) -> list[Node]:

@@ -62,9 +62,7 @@ def edited_results(
 
 
 @verb
-def edited_values(
-    session: Session, text: str, change: tuple[int, int, str], **asked: Any
-) -> Any:
+def edited_values(session: Session, text: str, change: tuple[int, int, str], **asked: Any) -> Any:
     """What the verb `values` answers with one change of the text."""
     with EditedModule(session, text) as edited:
         edited.change(*change)
