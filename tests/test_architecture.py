@@ -25,7 +25,7 @@ ROOMS = (
     {"practice"},
     {"tracer"},
     {"training"},
-    {"mutation_testing/operators"},
+    {"mutation_testing/operators", "mutation_testing/training_code"},  # texts alone
     {"candidate"},
     {"references"},
     {"probe"},

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from torch import Tensor
 
 from attnlab.diagnosis.edits import Fix, Holds, Lines, Run, find_fix
-from attnlab.diagnosis.explain import LIKELY, SPECIFIC, SURE, describe, line_text, step_name
+from attnlab.diagnosis.explain import LIKELY, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
 from attnlab.diagnosis.loaded import makes_weights, misloaded
@@ -23,6 +23,7 @@ from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 FIRST = "of what is returned the first tensor is compared, without gradients"
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
+MEASURED = ("scale", "sign", "offset")  # that the numbers alone tell
 STEPS = 400  # pairs that a report lists
 
 
@@ -75,6 +76,7 @@ def _searched(
     loaded = tuple(misloaded(found.first, sizes, sources))
     untold = not loaded and not _tells(named)
     fix = _fixed(found.first, draw, again, sources) if untold else None
+    fix = fix and _with_relation(fix, named)
     if fix and fix.confirmed:
         return found, (fix,)
     if not fix and (not found.whole or found.vague):
@@ -98,7 +100,7 @@ def _searched(
 
 def _tells(named: Sequence[Diagnosis]) -> bool:
     """Whether it is told which line is wrong, and how."""
-    sure = all(d.confirmed or d.relation.startswith(SPECIFIC) for d in named)
+    sure = all(d.confirmed or d.relation.startswith(MEASURED) for d in named)
     return bool(named) and sure and not any(d.relation in VAGUE for d in named)
 
 
@@ -144,6 +146,15 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
         confirmed=sure,
         fix=fix.new,
     )
+
+
+def _with_relation(fix: Diagnosis, named: Sequence[Diagnosis]) -> Diagnosis:
+    """A change with what the values say of its line, where they say it."""
+    for d in named:
+        if d.file == fix.file and d.line == fix.line and d.relation not in VAGUE:
+            said = f"{d.message}; {fix.message}"
+            return replace(d, message=said, confirmed=fix.confirmed, fix=fix.fix)
+    return fix
 
 
 def _is_shown(fix: Fix, first: Pairing, draw: Draw, text: str) -> bool:

@@ -17,7 +17,8 @@ from itertools import islice
 from torch import Tensor
 
 from attnlab.diagnosis.pairing import Pairing, equal
-from attnlab.diagnosis.rewrites import SUGGESTED, rewrites
+from attnlab.diagnosis.rewrites import rewrites
+from attnlab.diagnosis.suggestions import suggestions
 from attnlab.mutation_testing.operators.base import (
     Edit,
     Source,
@@ -130,10 +131,13 @@ def changes_of(first: Pairing, source: Source, others: Sequence[str]) -> Iterato
     lines first."""
     ranks = _ranks(first, source)
     found = list[Change]()
-    for kind, edit in rewrites(source, [Source(other) for other in others]):
+    for other in others:
+        for kind, edit in suggestions(source, Source(other)):
+            found.append(Change(kind, edit, _lines(source, edit), 0))
+    for kind, edit in rewrites(source):
         lines = _lines(source, edit)
         suspicion = min(ranks.get(n, 4) for n in range(lines[0], lines[1] + 1))
-        found.append(Change(kind, edit, lines, 0 if kind in SUGGESTED else 1 + suspicion))
+        found.append(Change(kind, edit, lines, 1 + suspicion))
     seen = set[Lines]()
     for change in sorted(found, key=lambda each: each.rank):
         if change.lines not in seen:

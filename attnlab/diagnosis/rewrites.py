@@ -1,25 +1,21 @@
-"""What a line may be changed to, so that it is right: what people write and forget, and what the
-reference writes in such places."""
+"""What a line may be changed to, so that it is right: what people get wrong and forget."""
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 from attnlab.mutation_testing.operators.base import (
     Edit,
     Node,
     Source,
-    apply_edit,
     called_name,
-    is_layer,
     is_method,
     last_name,
     load_mutations,
     subject,
 )
 
-SUGGESTED = ("wrong-arguments", "wrong-number", "wrong-function")  # by the reference
 # What is wrong where a mutation makes it right: its opposite, or what it is called elsewhere.
 OPPOSITES = {
     **dict.fromkeys(("attribute-mixed-up", "name-mixed-up", "unpacked-order"), "wrong-operand"),
@@ -57,16 +53,13 @@ OPTIONS = {  # that people forget, by function
 }
 
 
-def rewrites(source: Source, others: Sequence[Source]) -> Iterator[tuple[str, Edit]]:
-    """What may be changed, what the reference suggests first."""
-    for theirs in others:
-        yield from (("wrong-arguments", e) for e in _as_called(source, theirs))
-        yield from (("wrong-number", e) for e in _as_numbered(source, theirs))
-        yield from (("wrong-function", e) for e in _as_applied(source, theirs))
+def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
+    """What is wrong with a line, and the change that makes it right if it is."""
     for mutation in load_mutations():
         if mutation.family not in FAMILIES and mutation.id not in IDLE:
             yield from ((_kind(mutation.id, source, e), e) for e in mutation.edits(source))
     yield from (("wrong-operand", edit) for edit in _other_names(source))
+    yield from (("off-by-one", edit) for edit in _neighbours(source))
     yield from (("missing-option", edit) for edit in _options(source))
     yield from (("precedence", edit) for edit in _regrouped(source))
     yield from (("missing-step", edit) for edit in _layers_applied(source))
@@ -75,6 +68,8 @@ def rewrites(source: Source, others: Sequence[Source]) -> Iterator[tuple[str, Ed
     yield from (("scale", edit) for edit in _scaled(source))
     yield from (("transposed", edit) for edit in _transposes(source))
     yield from (("axes-mixed", edit) for edit in _axes_before_views(source))
+    yield from (("mask-value", edit) for edit in _weak_masks(source))
+    yield from (("extra-step", edit) for edit in _inner_parts(source))
     yield from (("missing-term", edit) for edit in _factors(source))
     yield from (("exponent", edit) for edit in _pairs_of_channels(source))
     yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
@@ -86,80 +81,6 @@ def _kind(mutation: str, source: Source, edit: Edit) -> str:
         start, end, new = edit.splices[0]
         return "sign" if source.text[start:end].count("+") != new.count("+") else "exponent"
     return OPPOSITES.get(mutation, mutation)
-
-
-def _as_called(source: Source, theirs: Source) -> Iterator[Edit]:
-    """The plain arguments of a call of the same function in the reference."""
-    known: dict[str, list[ast.Call]] = {}
-    for call in theirs.calls():
-        known.setdefault(called_name(call), []).append(call)
-    for call in source.calls():
-        for other in known.get(called_name(call), ()):
-            splices = []
-            mine = {k.arg: k.value for k in call.keywords}
-            pairs = list(zip(call.args[::-1], other.args[::-1], strict=False))
-            pairs += [(mine[k.arg], k.value) for k in other.keywords if k.arg in mine]
-            for one, right in pairs:
-                if _is_plain(one) and _is_plain(right) and ast.dump(one) != ast.dump(right):
-                    splices.append((*source.span(one), theirs.text_of(right)))
-            more = [
-                f"{k.arg}={theirs.text_of(k.value)}"
-                for k in other.keywords
-                if k.arg not in mine and _is_plain(k.value)
-            ]
-            if more:
-                end = source.span(call)[1] - 1
-                said = ", ".join(more)
-                empty = not call.args and not call.keywords
-                splices.append((end, end, said if empty else f", {said}"))
-            if splices:
-                yield _whole(source, call, splices)
-
-
-def _whole(source: Source, node: ast.AST, splices: Sequence[tuple[int, int, str]]) -> Edit:
-    """Changes inside of a node as one, so that it is shown whole."""
-    start, end = source.span(node)
-    inside = tuple((a - start, b - start, new) for a, b, new in splices)
-    text = apply_edit(source.text_of(node), Edit(splices=inside))
-    return Edit(splices=((start, end, text),))
-
-
-def _is_plain(node: ast.expr) -> bool:
-    """Whether an expression is a number, a flag or a text, or arithmetic of such."""
-    if isinstance(node, ast.UnaryOp):
-        return _is_plain(node.operand)
-    if isinstance(node, ast.BinOp):
-        return _is_plain(node.left) and _is_plain(node.right)
-    return isinstance(node, ast.Constant)
-
-
-def _as_numbered(source: Source, theirs: Source) -> Iterator[Edit]:
-    """A number that the reference has, in place of each that it has not."""
-    mine, right = ({n for n, _ in _numbers(each)} for each in (source, theirs))
-    lines: dict[tuple[int, int | float], list[ast.Constant]] = {}
-    for number, node in _numbers(source):
-        lines.setdefault((node.lineno, number), []).append(node)
-    for (_, number), nodes in lines.items():
-        strange = right - mine if number in right else right
-        twice = {number - 1, number + 1} if len(nodes) > 1 else set()  # as in clamp(-2, 2)
-        for other in sorted({*strange, *twice} - {number}):
-            for some in dict.fromkeys((tuple(nodes), *((node,) for node in nodes))):
-                yield Edit(splices=tuple((*source.span(node), repr(other)) for node in some))
-
-
-def _numbers(source: Source) -> Iterator[tuple[int | float, ast.Constant]]:
-    for node in source.of_type(ast.Constant):
-        if isinstance(node.value, (int, float)) and not isinstance(node.value, bool):
-            yield node.value, node
-
-
-def _as_applied(source: Source, theirs: Source) -> Iterator[Edit]:
-    """A function that only the reference calls, in place of one that only this file calls."""
-    mine, right = ({called_name(c) for c in s.calls()} for s in (source, theirs))
-    for call in source.calls():
-        if called_name(call) not in right and not is_layer(call):
-            for name in sorted(right - mine):
-                yield source.rename(call.func, name)
 
 
 def _other_names(source: Source) -> Iterator[Edit]:
@@ -216,6 +137,25 @@ def _pairs_of_channels(source: Source) -> Iterator[Edit]:
                 yield source.put(operand, f"({operand.id} // 2)")
 
 
+def _weak_masks(source: Source) -> Iterator[Edit]:
+    """A mask of numbers that closes what it is added to."""
+    for call in source.calls("to", "float", "double", "type_as", "type"):
+        if is_method(call):
+            said = source.text_of(call)
+            yield from (source.put_expr(call, f"{n} * -1e30") for n in (said, f"(1 - {said})"))
+    for node in source.binary(ast.Sub):
+        yield source.put_expr(node, f"({source.text_of(node)}) * -1e30")
+
+
+def _inner_parts(source: Source) -> Iterator[Edit]:
+    """A part of a tensor that is taken in the very index of that tensor."""
+    for node in source.of_type(ast.Subscript):
+        base = source.text_of(node.value)
+        for inner in _of_kind(node.slice, ast.Subscript):
+            if source.text_of(inner.value) == base:
+                yield source.put(node, source.text_of(inner))
+
+
 def _axes_before_views(source: Source) -> Iterator[Edit]:
     """Axes that change places before a view, or in place of it."""
     for call in source.calls("view", "reshape", "flatten"):
@@ -270,6 +210,16 @@ def _residuals(source: Source) -> Iterator[Edit]:
         names = {n.id for n in ast.walk(value) if isinstance(n, ast.Name)} - {"self", "torch", "F"}
         for name in sorted(names):
             yield source.put(value, f"{name} + {source.atom(value)}")
+
+
+def _neighbours(source: Source) -> Iterator[Edit]:
+    """One more or less than a sum or difference, and than what is compared."""
+    sums = source.binary(ast.Add, ast.Sub)
+    sides: list[ast.expr] = [n for n in sums if not isinstance(source.parents.get(n), ast.BinOp)]
+    sides += [n for c in source.of_type(ast.Compare) for n in (c.left, *c.comparators)]
+    for side in sides:
+        if not isinstance(side, ast.Constant):
+            yield from source.put_each(side, (f"{source.atom(side)} {n}" for n in ("+ 1", "- 1")))
 
 
 def _options(source: Source) -> Iterator[Edit]:

@@ -1,0 +1,181 @@
+"""Changes of the text: which are found, and what is not taken for one."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+import torch
+
+from attnlab.candidate.host import LocalHost
+from attnlab.catalogue.load import load
+from attnlab.catalogue.texts import shipped_text
+from attnlab.diagnosis.suggestions import difference, suggestions
+from attnlab.grading.pipeline import run_job
+from attnlab.mutation_testing.operators.base import Source, apply_edit
+from attnlab.records import Code, Contract, Input, Job
+
+CONTRACT = Contract(
+    sizes={"B": 2, "S": 5, "D": 12},
+    init={"width": "D", "reach": 3},
+    inputs=(Input(name="x", axes=("B", "S", "D")),),
+    vary=("B", "S"),
+)
+MINE = """import math
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Near(nn.Module):
+    def __init__(self, width, reach):
+        super().__init__()
+        self.width, self.reach = width, reach
+        self.mix = nn.Linear(width, 3 * width, bias=False)
+        self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x):
+        q, k, v = self.mix(self.one(x)).chunk(3, dim=-1)
+        rows = []
+        for t in range(x.shape[1]):
+            first = max(0, t - self.reach + 1)
+            near_k, near_v = k[:, first : t + 1], v[:, first : t + 1]
+            scores = (near_k * q[:, t : t + 1]).sum(-1) / math.sqrt(self.width)
+            rows.append((scores.softmax(-1)[..., None] * near_v).sum(1))
+        x = x + torch.stack(rows, 1)
+        return x + F.gelu(self.two(x))
+"""
+THEIRS = """import torch
+from torch import nn
+
+
+class Near(nn.Module):
+    def __init__(self, width, reach):
+        super().__init__()
+        self.reach = reach
+        self.mix = nn.Linear(width, 3 * width, bias=False)
+        self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x):
+        q, k, v = torch.einsum("bsd,ed->bse", self.one(x), self.mix.weight).tensor_split(3, -1)
+        place = torch.arange(x.shape[1])
+        gap = place[:, None] - place
+        scores = q @ k.mT * q.shape[-1] ** -0.5
+        scores = scores.masked_fill((gap < 0) | (gap >= self.reach), -torch.inf)
+        x = x + scores.softmax(-1) @ v
+        return x + nn.functional.gelu(self.two(x))
+"""
+
+
+def diff(mine, theirs=THEIRS, contract=CONTRACT, name="Near"):
+    job = Job(
+        candidate=Code(file="mine.py", text=mine, name=name),
+        contract=contract,
+        reference=Code(file="right.py", text=theirs, name=name),
+        stages=("diff",),
+        seed=1,
+    )
+    report = run_job(job, lambda *_: LocalHost())
+    assert report.diff is not None, report.message
+    return report.diff
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ("t - self.reach + 1", "t - self.reach", ""),
+        ("* near_v", "* near_k", "near_v"),
+        ("F.gelu(", "F.relu(", "F.gelu"),
+        ("self.two(x)", "self.one(x)", "self.two"),
+        ("x = x + torch.stack", "x = torch.stack", ""),
+    ],
+)
+def test_a_line_without_a_counterpart_is_named_by_what_it_should_be(old, new, fix):
+    """The reference has no loop, and no value for a step of it."""
+    assert diff(MINE).outcome == "same"
+    mine = MINE.replace(old, new)
+    assert mine != MINE
+    (named,) = diff(mine).diagnosis
+    before, after = MINE.splitlines(), mine.splitlines()
+    wrong = next(n for n, pair in enumerate(zip(before, after, strict=True), 1) if len({*pair}) > 1)
+    assert abs(named.line - wrong) <= 1, named
+    assert fix in named.fix
+    assert named.relation not in {"other", "other-step", "arguments"}
+
+
+def test_what_goes_round_a_fault_is_not_confirmed():
+    """One peak for all blocks hides that sums are not rescaled: right, but not what is wrong."""
+    challenge = load().find("loud-latecomers")
+    style = next(p for p in challenge.alternatives if p.endswith("log_sums.py"))
+    theirs = Path(style).read_text("utf-8")
+    found = diff(shipped_text(challenge), theirs, challenge.contract, challenge.class_name)
+    assert found.diagnosis
+    assert not any(d.confirmed for d in found.diagnosis)
+
+
+def test_what_an_earlier_call_left_is_no_reason_to_change_a_line():
+    """A fresh copy of the file is right as it is, so that every change would seem to help."""
+    challenge = load().find("wrong-if-not-the-first")
+    style = next(p for p in challenge.alternatives if p.endswith("no_table.py"))
+    theirs = Path(style).read_text("utf-8")
+    found = diff(shipped_text(challenge), theirs, challenge.contract, challenge.class_name)
+    assert not any(d.fix for d in found.diagnosis)
+
+
+def test_a_loop_without_an_end_is_left_and_nothing_runs_twice(tmp_path, monkeypatch):
+    """A change that never ends gives nothing, the next one does, and what the file does besides
+    its definitions is done once."""
+    monkeypatch.chdir(tmp_path)
+    text = "import torch\nimport os; os.mkdir('here')\ndef f(x):\n    return x + 1\n"
+    host = LocalHost()
+    host.ask("load", file="f.py", text=text, path="", own=None)
+    endless = "    while len(str(x)): pass\n"
+    begun = time.process_time()
+    asked = {"name": "f", "init": {}, "seed": 0, "weights": {}}
+    answer = host.ask(
+        "edited_results",
+        text=text,
+        changes=[(4, 4, endless), (4, 4, "    return x - 1\n"), (4, 4, "    return y\n")],
+        inputs=[("x", torch.ones(3))],
+        seconds=60.0,
+        **asked,
+    )
+    never, right, raised = answer["results"]
+    assert (never, raised) == (None, None)
+    assert torch.equal(right, torch.zeros(3, dtype=torch.float64))
+    assert time.process_time() - begun < 10
+    assert (tmp_path / "here").is_dir()  # made a second time, it would have raised
+    after = host.ask("values", inputs=[("x", torch.ones(3))], only_output=True, **asked)
+    assert torch.equal(after["result"], torch.full((3,), 2.0, dtype=torch.float64))
+
+
+def test_the_reference_suggests_what_it_writes_in_such_places():
+    """Numbers, plain arguments and functions; both of a pair of numbers together."""
+    source = Source("y = f(x, dim=-1).clamp(-2, 2)\nz = relu(y)\n")
+    theirs = Source("gelu(f(x, dim=1, keepdim=True)).clamp(-3, 3)")
+    texts = {apply_edit(source.text, edit) for _, edit in suggestions(source, theirs)}
+    assert source.text.replace("dim=-1", "dim=1, keepdim=True") in texts
+    assert source.text.replace("-2, 2", "-3, 3") in texts
+    assert source.text.replace("relu", "gelu") in texts
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "kind"),
+    [
+        ("q @ k.mT / hd", "q @ k.mT * hd", "exponent"),
+        ("a - b", "a + b", "sign"),
+        ("ones.tril(1)", "ones.tril(0)", "wrong-number"),
+        ("w @ k", "w @ v", "wrong-operand"),
+        ("relu(x)", "gelu(x)", "wrong-function"),
+        ("mix(x)", "x + mix(x)", "missing-term"),
+        ("mix(x)", "mix(norm(x))", "missing-step"),
+        ("where(~m, a, b)", "where(m, a, b)", "mask-inverted"),
+        ("a < b", "a <= b", "comparison-shifted"),
+        ("view(b, s, h)", "view(b, h, s)", "order"),
+    ],
+)
+def test_two_lines_tell_how_one_is_wrong(old, new, kind):
+    """By the words that only one of them has."""
+    assert difference(old, new) == kind
