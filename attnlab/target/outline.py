@@ -238,7 +238,10 @@ def _with_feeds(
             return "B int"  # of a diffusion model: one class for each sample
         if kind in ("", VECTORS) and type(width) is int:
             return f"{first} {width}"
-        usual = usual_feed(argument, "") if first == "S B" else ""
+        usual = usual_feed(argument, "")
+        if not kind and usual == "B 3 32 32":
+            return axes[PICTURE]
+        usual = usual if first == "S B" else ""
         turned = usual.replace("B S", first, 1) if usual in ("B S D", "B S int") else ""
         return axes.get(kind, turned)
 

@@ -297,6 +297,9 @@ def _modes(tree: ast.Module) -> Iterator[Told]:
             continue
         if "backward" not in names and [a.arg for a in scope.args.args[:1]] == ["self"]:
             continue  # of a model that others train and evaluate
+        first = next((n for n in nodes if isinstance(n, ast.Call)), scope)
+        if called(first) == "train":  # as Monte Carlo dropout asks for it
+            continue
         if re.match(r"eval|valid|test|generate|sample|predict|accuracy", scope.name):
             yield Told(
                 scope.lineno,
@@ -305,7 +308,6 @@ def _modes(tree: ast.Module) -> Iterator[Told]:
                 "dropout and batch statistics stay on while it is evaluated",
             )
             return
-        del nodes
 
 
 def _rate(node: ast.Call) -> float:

@@ -15,7 +15,7 @@ from attnlab.target.command_line import TraceCommand
 from attnlab.target.conventions import names_mask
 from attnlab.target.find_target import Answer, Several, split_target
 from attnlab.target.finding_lines import add_source_findings
-from attnlab.target.fitted import first_fit, guessed_job, second_fit
+from attnlab.target.fitted import STAGES, first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import read_source
@@ -133,7 +133,8 @@ def with_demo(
         return report
     if job.contract is None or "trace" not in job.stages or not outline_code(code).demo:
         return report
-    return _add_demo(report, run(replace(job, candidate=replace(code, name=None), contract=None)))
+    demo = replace(job, candidate=replace(code, name=None), contract=None)
+    return _add_demo(report, run(replace(demo, stages=tuple(s for s in job.stages if s in STAGES))))
 
 
 def _add_demo(report: Report, demo: Report) -> Report:

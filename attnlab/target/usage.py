@@ -244,7 +244,7 @@ class ClassUsage:
 
     def channels(self, name: str) -> int | str:
         """Of the pictures that the first convolution or norm takes: a number, or the constructor's
-        argument."""
+        argument; "" where there is neither."""
         for reached in (name, *sorted(self._reached(name, DEEP) - {name})):
             for node in ast.walk(self.nodes[reached]):
                 made = last_name(node.func) if isinstance(node, ast.Call) else ""
@@ -253,7 +253,7 @@ class ClassUsage:
                     return given[0].value
                 if given and isinstance(given[0], ast.Name) and reached == name:
                     return given[0].id
-        return 3
+        return ""
 
     def is_time_first(self, name: str) -> bool:
         """Whether it has `batch_first=False` itself, unpacks a shape as `T, B, D`, or gives

@@ -1,6 +1,7 @@
 """A recorder for scripts: it records the first call of a module, then stops the script."""
 
 import sys
+from types import FrameType
 from typing import Any, Self
 
 import torch
@@ -10,6 +11,16 @@ from torch.nn.modules import module as hooks
 from attnlab.tracer.bind_arguments import bound_arguments, keyword_arguments, named_tensors
 from attnlab.tracer.nested_tensors import map_tensors, tensors_in
 from attnlab.tracer.recorder import Recorder, module_names
+
+
+def in_constructor(frame: FrameType | None) -> bool:
+    """Whether a module is being made, which may call its parts to see what shape they return."""
+    while frame is not None:
+        made = frame.f_locals.get("self") if frame.f_code.co_name == "__init__" else None
+        if isinstance(made, nn.Module):
+            return True
+        frame = frame.f_back
+    return False
 
 
 class StopDemo(BaseException):
@@ -46,6 +57,8 @@ class FirstCallRecorder(Recorder):
         super().__exit__(*error)  # type: ignore[no-untyped-call]
 
     def _enter_module(self, module: nn.Module, args: Any) -> None:
+        if not self.began and in_constructor(sys._getframe(1)):
+            return
         if not self.began:
             self.active = True
             self._before = sys.exception()

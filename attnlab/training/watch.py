@@ -58,6 +58,7 @@ CLOSELY = 4  # steps whose losses are all looked at; later every fifth step's
 SNAPSHOT = 1 << 22  # weights of an optimizer that are copied around a step
 SAMPLED = 8  # parameters that tell whether some script moved them
 ENDLESS = 40  # backward passes, or calls for gradients, by step asked for, without a step
+DRAWS = 3  # calls on one input that are meant to differ: dropout stays on for them
 MODAL = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
 
@@ -84,6 +85,7 @@ class _Seen:
         self.phase = 0  # the last in which it learned
         self.learning = self.other = self.in_eval = self.in_train = self.evaluated_in_train = 0
         self.first: look.ModuleCall | None = None  # the first call for gradients
+        self.drawn = self.draws = 0  # the last input without gradients in train mode, and how often
 
 
 class TrainingWatch:
@@ -248,6 +250,7 @@ class TrainingWatch:
             self.last = call
             seen.first, seen.phase = seen.first or call, self.phase
             seen.learning += 1
+            seen.drawn = 0
             seen.in_eval += not (module.training or _mostly_frozen(module))
             seen.in_train += module.training
             self._batches.add(_digest((call.args, call.kwargs)))
@@ -256,8 +259,12 @@ class TrainingWatch:
         elif not learns:
             seen.other += 1
             if module.training and not torch.is_grad_enabled():
-                seen.evaluated_in_train += 1
-                seen.evaluation = place
+                given = _digest((call.args, call.kwargs))
+                seen.draws = seen.draws + 1 if given == seen.drawn else 1
+                seen.drawn, seen.evaluation = given, place
+                seen.evaluated_in_train += 1 if seen.draws < DRAWS else 0
+                if seen.draws == DRAWS:  # as Monte Carlo dropout makes them
+                    seen.evaluated_in_train -= DRAWS - 1
 
     # ------------------------------------------------------------ losses and gradients
 

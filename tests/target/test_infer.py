@@ -245,6 +245,12 @@ def test_a_picture_is_no_number(net):
     assert fed(net(called="self, img")) == {"img": "B 3 32 32"}
 
 
+def test_a_picture_has_the_channels_of_the_constructor(net):
+    """Patches by a reshape have no convolution that tells how many there are."""
+    made = net(built="self, in_chans=4", called="self, img")
+    assert fed(made) == {"img": "B 4 32 32"}
+
+
 def test_plain_arguments_are_guessed_by_their_names(net):
     """The length is S, an offset is nought; what has a default is left alone."""
     contract = net(called="self, x, seq_len, offset: int, training=True")

@@ -149,6 +149,7 @@ def test_a_slip_of_the_loop_is_found(rule, changes, tmp_path):
         {"setup": "model.embed.weight.requires_grad_(False)",
          "parameters": "[p for p in model.parameters() if p.requires_grad]"},
         {"loss": "-F.log_softmax(logits, -1).gather(-1, y[..., None]).mean()"},
+        {"after": "with torch.no_grad(): [model(x[:2]) for draw in range(4)]"},
     ],
 )  # fmt: skip
 def test_the_same_written_rightly_raises_nothing(changes, tmp_path):

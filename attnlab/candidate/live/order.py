@@ -15,6 +15,7 @@ from attnlab.candidate.live.bench import (
     like,
     numbered,
 )
+from attnlab.candidate.live.masks import padding_mask
 from attnlab.candidate.live.watching import FUSED, Masks
 
 ATTENDS = {*FUSED, "matmul", "__matmul__", "bmm", "einsum"}  # that a wrong mask shows at
@@ -59,10 +60,10 @@ def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | 
         changes = layout.change_positions(leaves, start, length)
         after = layout.by_position(bench.live.call(changes).main)
         gone = bench.moved(rows, like(rows, after))[:, :start]
-        if not gone.any():
+        if not gone.any() or not (gone := _without_hidden(bench, gone)).any():
             continue
         seen = sorted({i[1] for i in gone.nonzero().tolist()})
-        gap = (rows - like(rows, after)).abs()[:, :start].max().item()
+        gap = (rows - like(rows, after)).abs()[:, :start][gone].max().item()
         bench.live.call({}, watch=(masks := Masks(length)))
         place = bench.blame(changes, partial(_early_rows, bench, start), ATTENDS, masks.wrong)
         what = " and ".join(leaf.name for leaf in leaves)
@@ -72,6 +73,16 @@ def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | 
             place,
         )
     return None
+
+
+def _without_hidden(bench: Bench, gone: Tensor) -> Tensor:
+    """What moved, without the positions that the given mask hides: a row of padding in front sees
+    no key of its own past, and nobody reads its output."""
+    known = padding_mask(bench)
+    if known is None or known.leaf not in bench.live.leaves:
+        return gone
+    kept = (known.leaf.value != known.form.hidden)[:, : gone.shape[1]]
+    return gone & kept.reshape(*kept.shape, *[1] * (gone.dim() - 2))
 
 
 def _early_rows(bench: Bench, start: int, a: Tensor, b: Tensor) -> bool:

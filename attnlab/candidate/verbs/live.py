@@ -23,7 +23,7 @@ from attnlab.candidate.verbs.traces import main_of
 from attnlab.records import LiveReport, to_json
 from attnlab.tracer.bind_arguments import keyword_arguments
 from attnlab.tracer.cast import Given, pack
-from attnlab.tracer.demo_recorder import StopDemo
+from attnlab.tracer.demo_recorder import StopDemo, in_constructor
 from attnlab.training.one_batch import learn_with_module
 from attnlab.training.patches import Patches, ScratchFiles, run_alone, run_plainly
 
@@ -162,6 +162,8 @@ class _FirstCall(TorchFunctionMode):
         return func(*args, **kwargs)
 
     def _enter_module(self, module: nn.Module, args: tuple[Any, ...]) -> None:
+        if self.call is None and in_constructor(sys._getframe(1)):
+            return
         if self.call is None:
             self.call = (module, args, dict(keyword_arguments(sys._getframe(1))))
         elif not self.inside:
@@ -170,7 +172,7 @@ class _FirstCall(TorchFunctionMode):
 
     def _leave_module(self, *_: object) -> None:
         self.inside = max(self.inside - 1, 0)
-        if not self.inside:  # nothing may follow, for hours
+        if self.call and not self.inside:  # nothing may follow, for hours
             self.ends = self.ends or time.monotonic() + SECONDS
             sys.setprofile(self._look_at_clock)
 

@@ -32,6 +32,13 @@ class AxisFinding(NamedTuple):
 Message = Callable[[], str]  # a message built once all names are known; "" withdraws it
 
 
+def _as_picture(named: Sequence[str]) -> Sequence[str]:
+    """(B, 3, 32, 32) as (B, 3, h, w): its sides are places, and may not be cut by chance."""
+    if len(named) == 4 and all(n.isdigit() for n in named[1:]) and named[2] == named[3]:
+        return (*named[:2], "h", "w")
+    return named
+
+
 class Flow:
     """What is known of the axes while the rows are replayed."""
 
@@ -52,6 +59,7 @@ class Flow:
         """An input with the axes that the user says it has."""
         axes = anonymous(shape)
         if named is not None and len(named) == len(shape):
+            named = _as_picture(named)
             axes = [
                 self._named_axis(name, n, again=name in named[:i])
                 for i, (name, n) in enumerate(zip(named, shape, strict=True))

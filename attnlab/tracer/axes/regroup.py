@@ -217,7 +217,7 @@ def _straddles(a: Atom, b: Atom, found: Axes) -> bool:
         return False
     if _is_piece(a, last=True) and a.kind in ORDERED:
         return True
-    return b.kind in ORDERED and a.kind in MADE and _goes_on(b, found)
+    return b.kind in ORDERED and a.kind in {*MADE, "free"} and _goes_on(b, found)
 
 
 def _goes_on(piece: Atom, found: Axes) -> bool:

@@ -116,6 +116,17 @@ def test_an_accident_is_told_at_its_line(case):
     assert told(followed(code)) == findings
 
 
+def test_patches_that_are_cut_by_a_reshape_alone_join_channels_with_rows():
+    """Its axes are numbers, and the sides of a picture are places all the same."""
+
+    class Patches(nn.Module):
+        def forward(self, x):
+            return x.reshape(2, 16, 256)
+
+    trace = attnlab.trace(Patches(), torch.randn(2, 4, 32, 32), dims="x: B 4 32 32").trace
+    assert [f.rule for f in trace.findings] == ["reshape-cut"]
+
+
 @pytest.mark.filterwarnings("ignore:The use of `x.T`")
 def test_a_batch_whose_axes_are_all_reversed():
     """`x.T` is the transpose of a matrix, and of a batch it is not."""

@@ -1,0 +1,33 @@
+"""The order of positions: whose outputs must not hear of what comes later."""
+
+import torch
+from torch import nn
+
+from attnlab import verify
+
+
+class Biased(nn.Module):
+    """Float masks that are added, so a row of padding in front has equal scores everywhere."""
+
+    def __init__(self, dim=8):
+        super().__init__()
+        self.dim = dim
+        self.embed, self.qkv = nn.Embedding(11, dim), nn.Linear(dim, 3 * dim)
+        self.ahead = 1
+
+    def forward(self, ids, attention_mask):
+        low = torch.finfo(torch.float32).min
+        future = torch.full((ids.shape[1],) * 2, low).triu(self.ahead)
+        bias = future + (1 - attention_mask[:, None, :]) * low
+        q, k, v = self.qkv(self.embed(ids)).chunk(3, -1)
+        scores = q @ k.mT / self.dim**0.5 + bias.clamp(min=low)
+        return scores.softmax(-1) @ v
+
+
+def test_rows_of_padding_may_see_what_is_ahead():
+    """All their keys are hidden, and nobody reads their output; other rows may not."""
+    model, ids, mask = Biased(), torch.arange(14).view(2, 7) % 11, torch.ones(2, 7).long()
+    mask[1, :3] = 0
+    assert not verify(model, ids, mask, promises=["causal"]).broken
+    model.ahead = 2
+    assert "causality" in [c.id for c in verify(model, ids, mask, promises=["causal"]).broken]
