@@ -160,6 +160,8 @@ class Search:
         for chosen in combinations_of(choices):
             if self.runs >= self.most_runs:
                 break
+            if done := self._everywhere(chosen):
+                return done
             after = self.run({**self.patches, **{r.key: r.value for r in chosen}})
             paired = Pairing(after, self.theirs, pairing)
             gain = self._gain(pairing, paired, group[0], after) - len(group) + 1
@@ -177,6 +179,37 @@ class Search:
         self.repairs += [replace(repair, telling=telling) for repair in chosen]
         self.patches |= {repair.key: repair.value for repair in chosen}
         return after, paired
+
+    def _everywhere(self, chosen: Sequence[Repair]) -> tuple[Side, Pairing] | None:
+        """Mine with all that the lines make repaired, as in each layer; None where the output is
+        not right then."""
+        found = list[Repair]()
+        for repair in chosen:
+            side, pairs = repair.before, self._executions(repair)
+            for index, other in pairs:
+                value = lent(self.theirs, other, side, index)
+                if value is None:
+                    return None
+                found.append(replace(repair, mine=index, theirs=other, value=value))
+        if len(found) <= len(chosen) or self.runs >= self.most_runs:
+            return None
+        patches = {**self.patches, **{r.key: r.value for r in found}}
+        after = self.run(patches)
+        if not self.is_right(after):
+            return None
+        self.repairs += found
+        self.patches = patches
+        return after, Pairing(after, self.theirs, chosen[0].pairing)
+
+    def _executions(self, repair: Repair) -> list[tuple[int, int]]:
+        """The steps of the repaired line from this one on, all wrong, each beside the one of theirs
+        that runs as late; none where there are more of one."""
+        if repair.theirs < 0 or repair.region or repair.closes is not None:
+            return []
+        mine = _same_step(repair.before, repair.mine)
+        theirs = _same_step(self.theirs, repair.theirs)
+        wrong = set(repair.pairing.wrong).issuperset(mine)
+        return list(zip(mine, theirs, strict=True)) if wrong and len(mine) == len(theirs) else []
 
     def _is_telling(self, before: Pairing, after: Pairing, chosen: Sequence[Repair]) -> bool:
         """Whether something became right that is more than another layout of what was put there:
@@ -288,6 +321,7 @@ class Search:
 
     def _exchanged(self, side: Side, pairing: Pairing) -> Repair | None:
         """The line whose results, all right by themselves, are taken in another order."""
+        taken = {c for step in pairing.sources for c in pairing.input_classes(step)}
         calls: dict[int, list[int]] = {}
         for index, value in enumerate(side.values):
             if value.call >= 0:
@@ -296,7 +330,8 @@ class Search:
         for made in calls.values():
             first = side.values[made[0]]
             shapes = {side.values[i].numbers.shape for i in made}
-            if 2 <= len(made) <= 3 and len(shapes) == 1:
+            near = any(pairing.class_of(i) in taken for i in made)
+            if near and 2 <= len(made) <= 3 and len(shapes) == 1:
                 key = (first.file, first.line, first.op, len(made))
                 lines.setdefault(key, []).append(made)
         for (*_, many), together in lines.items():
@@ -377,6 +412,17 @@ def is_room(made: Value) -> bool:
     """Whether a value is no step to be wrong: from outside, or one number for others to fill."""
     one = not made.inputs and made.numbers.numel() > 1 and not made.numbers.double().std()
     return made.call < 0 or bool(one)
+
+
+def _same_step(side: Side, index: int) -> list[int]:
+    """What a line computes by one operation, from a value on."""
+    made = side.values[index]
+    place = made.file, made.line, made.op, made.slot
+    return [
+        i
+        for i, v in enumerate(side.values)
+        if i >= index and (v.file, v.line, v.op, v.slot) == place and i not in side.made_of
+    ]
 
 
 def _key(side: Side, index: int) -> tuple[int, int]:
