@@ -67,13 +67,32 @@ def _meet(loop: ast.For) -> bool:
     targets = getattr(loop.target, "elts", [])
     names = [t.elts[0] if isinstance(t, ast.Tuple) and len(t.elts) == 1 else t for t in targets]
     words = [n.id for n in names if isinstance(n, ast.Name)]
-    if len(words) != len(targets) or not any(LABELS.search(word) for word in words):
+    if len(words) != len(targets):
+        return False
+    if len(words) == 2 and _is_judged(loop, *words):
+        return True
+    if not any(LABELS.search(word) for word in words):
         return False
     calls = (n for n in ast.walk(loop) if isinstance(n, ast.Call))
     return any(
         set(words) <= {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
         for call in calls
     )
+
+
+def _is_judged(loop: ast.For, given: str, wanted: str) -> bool:
+    """Whether a model takes the one alone, and a loss what it made of that beside the other."""
+    made = {
+        ast.unparse(n.targets[0])
+        for n in ast.walk(loop)
+        if isinstance(n, ast.Assign)
+        and isinstance(n.value, ast.Call)
+        and [ast.unparse(a) for a in n.value.args] == [given]
+    }
+    calls = [n for n in ast.walk(loop) if isinstance(n, ast.Call)]
+    pairs = ([ast.unparse(a) for a in call.args] for call in calls)
+    alone = any([ast.unparse(a) for a in call.args] == [wanted] for call in calls)
+    return not alone and any(p[1:] == [wanted] and p[0] in made for p in pairs)
 
 
 def _numbers_pairs(tree: ast.AST) -> bool:

@@ -193,9 +193,24 @@ def _where_switched(finding: Finding, job: Job) -> Finding:
     told = finding.rule == "eval-while-training" and " learned " in finding.message
     if not told or finding.file != job.candidate.file:  # an evaluation is told at its function
         return finding
-    lines = enumerate(job.candidate.text.splitlines(), 1)
-    found = [number for number, line in lines if ".eval()" in line.partition("#")[0]]
+    lines = job.candidate.text.splitlines()
+    found, back = (
+        [n for n, line in enumerate(lines, 1) if mode in line.partition("#")[0]]
+        for mode in (".eval()", ".train()")
+    )
     if len(found) != 1 or found[0] == finding.line:
         return finding
+    if len(back) == 1 and _loops_between(lines, back[0], finding.line):
+        says = (
+            f"{finding.message} (line {found[0]} goes to eval mode, and train() stands here, before"
+        )
+        return replace(finding, line=back[0], message=f"{says} the loop)")
     says = f"{finding.message} (it learns at line {finding.line}, and is switched here)"
     return replace(finding, line=found[0], message=says)
+
+
+def _loops_between(lines: list[str], first: int, last: int) -> bool:
+    """Whether a loop begins after one line, at its depth, and before the other."""
+    depth = len(lines[first - 1]) - len(lines[first - 1].lstrip())
+    begins = rf" {{{depth}}}(for|while)\b"
+    return any(re.match(begins, line) for line in lines[first : last - 1])

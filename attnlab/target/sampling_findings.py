@@ -159,9 +159,11 @@ def variances_as_noise(tree: ast.Module) -> Iterator[Told]:
         if isinstance(n, ast.Assign) and len(n.targets) == 1
     }
     for node in ast.walk(tree):
-        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+        if not isinstance(node, ast.BinOp):
             continue
-        product = node.right
+        if taken := _noise_taken(node, made):
+            yield Told(taken[0], "variance-as-deviation", taken[1])
+        product = node.right if isinstance(node.op, ast.Add) else None
         if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
             continue
         scale, noise = ast.unparse(product.left), ast.unparse(product.right)
@@ -178,6 +180,31 @@ def variances_as_noise(tree: ast.Module) -> Iterator[Told]:
             )
 
 
+def _noise_taken(node: ast.BinOp, made: dict[str, str]) -> tuple[int, str] | None:
+    """The line of `x - beta / (1 - alpha_bar) * eps`, whose divisor lacks its square root, and what
+    is to be said of it."""
+    product = node.right
+    if not (isinstance(node.op, ast.Sub) and isinstance(product, ast.BinOp)):
+        return None
+    if not (isinstance(product.op, ast.Mult) and NOISE.search(ast.unparse(product.right))):
+        return None
+    scale = ast.unparse(product.left)
+    meant = made.get(scale, scale)
+    divided = QUOTIENT.fullmatch(meant.strip("()") if meant is scale else meant)
+    sums = {name.partition("[")[0] for name, value in made.items() if "cumprod" in value}
+    if not divided or divided["sum"] not in sums:
+        return None
+    return node.lineno, (
+        f"{scale} * {ast.unparse(product.right)} takes noise away by {meant}: the noise in x is "
+        f"sqrt(1 - {divided['sum']}) of one with variance 1, so it is divided by the square root"
+    )
+
+
+NOISE = re.compile(r"^(\w*(eps|noise)\w*)$|^(self\.)?(model|net)\w*\(")
+QUOTIENT = re.compile(
+    r"(\(1(\.0)? - \w+(\[\w+\])?\)|(self\.)?betas?\w*(\[\w+\])?) / "
+    r"\(1(\.0)? - (?P<sum>[\w.]+)(\[\w+\])?\)"
+)
 VARIANCE = re.compile(r"^(self\.)?(beta|betas|beta_t|\w*variance|var)(\[.*\])?$")
 
 

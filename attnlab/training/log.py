@@ -130,7 +130,7 @@ class Loader:
 class Follower:
     """A copy of the model that no optimizer moves, and how it follows."""
 
-    kind: str  # "copy", its "buffers", "dict" or "reference"
+    kind: str  # "copy", its "buffers", "dict", "reference" or "alias"
     share: float  # of the distance to the model that one step takes away
 
 
@@ -179,6 +179,7 @@ class TrainingLog:
     followers: tuple[Follower, ...] = ()
     seeded: tuple[str, int, int] = ("", 0, 0)  # file, line, how often between steps
     source: str = ""  # of the script
+    flagged: tuple[str, ...] = ()  # modules with an attribute requires_grad, which nothing reads
     batches: int = 0  # different ones among the learning calls
     kept_graphs: int = 0  # losses of earlier steps that are alive with their graphs
     kept_at: tuple[str, int] = ("", 0)

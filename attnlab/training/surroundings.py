@@ -42,6 +42,7 @@ class Surroundings:
         # Of each copy: its kind, its tensors, and those that it is a copy of.
         self._copies: list[tuple[str, Tensors, Tensors]] | None = None
         self._before: list[tuple[Tensors, ...]] = []
+        self._aliased = False  # what should be a copy is the model itself
         self._shares: dict[int, list[float]] = defaultdict(list)
         patches.put(DataLoader, "__init__", self._loading)
         patches.put(DataLoader, "__iter__", self._starting)
@@ -95,7 +96,9 @@ class Surroundings:
         are the ids of what optimizers move."""
         self.steps += 1
         if self._copies is None and self.steps == 2:
-            self._copies = list(islice(_copies(owned), 2 * FOLLOWED))
+            found = list(islice(_copies(owned), 2 * FOLLOWED))
+            self._copies = [copy for copy in found if copy[0] != "alias"]
+            self._aliased = len(self._copies) < len(found)
         if not self._copies:
             return
         try:
@@ -168,6 +171,8 @@ class Surroundings:
                 if beside:  # of a copy that follows
                     yield Follower(kind=kind, share=share)
         self._copies, self._before = [], []  # no later run takes them for copies of its own
+        if self._aliased:
+            yield Follower(kind="alias", share=1.0)
         if model is not None and any(_is_state(o, model) for o in gc.get_objects()):
             yield Follower(kind="reference", share=1.0)
 
@@ -216,21 +221,25 @@ def _copies(owned: set[int]) -> Iterator[tuple[str, Tensors, Tensors]]:
         yield "copy", copy, online
         if buffers[id(copy)]:
             yield "buffers", buffers[id(copy)], buffers[id(online)]
-    tops = sorted(moved.values(), key=len)[-1:]
-    for own in tops:
-        yield from (("dict", kept, own) for kept in _dicts_like(own, things))
+    most = max(map(len, moved.values()), default=0)
+    for own in (held for held in moved.values() if len(held) == most):  # a model, and its only part
+        yield from ((kind, kept, own) for kind, kept in _dicts_like(own, things))
 
 
-def _dicts_like(own: Tensors, things: list[Any]) -> Iterator[Tensors]:
-    """Dicts of tensors that have the names of these, and their own memory."""
+def _dicts_like(own: Tensors, things: list[Any]) -> Iterator[tuple[str, Tensors]]:
+    """Dicts of tensors that have the names of these, and their own memory; or, as an "alias", the
+    memory of these themselves, as `p.data` has."""
     for thing in things:
         if type(thing) in (dict, OrderedDict) and own.keys() <= thing.keys():
             kept = {n: thing[n] for n in own}
             alike = (isinstance(t, Tensor) and t.shape == own[n].shape for n, t in kept.items())
             if all(alike):
                 known = {_memory(t) for t in own.values()}
-                if not any(_memory(t) in known for t in kept.values()):
-                    yield kept
+                shared = [_memory(t) in known for t in kept.values()]
+                if not any(shared):
+                    yield "dict", kept
+                elif all(shared) and {type(t) for t in kept.values()} == {Tensor}:
+                    yield from () if hasattr(thing, "_metadata") else (("alias", kept),)
 
 
 def _memory(tensor: Tensor) -> int:

@@ -621,12 +621,24 @@ class TrainingWatch:
             followers=tuple(self.around.followers(main.module if main else None)),
             seeded=self.around.seeded(),
             batches=len(self._batches),
+            flagged=tuple(self._flagged()),
             kept_graphs=kept,
             kept_at=place,
             not_seen=tuple(sorted(self.not_seen)),
             redirected=tuple(redirected),
             crash=crash,
         )
+
+    def _flagged(self) -> Iterator[str]:
+        """Modules that were given `requires_grad` as a plain attribute, and parameters of which say
+        something else."""
+        for seen in self.models.values():
+            for name, module in seen.module.named_modules():
+                asked = vars(module).get("requires_grad")
+                if type(asked) is bool and any(
+                    p.requires_grad != asked for p in module.parameters()
+                ):
+                    yield name or type(module).__name__
 
     def _kept_graphs(self) -> tuple[int, tuple[str, int]]:
         """How many losses of earlier steps hold their graphs: as tensors, or in a running sum."""

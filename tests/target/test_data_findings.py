@@ -63,3 +63,7 @@ def test_images_and_labels_do_not_shuffle_one_by_one():
         loss = criterion(net(image), label)
     """
     assert rules(text) == [("orders-differ", 2)]
+    kept = "made = net(image)\n        loss = criterion(made, mask)"
+    text = text.replace("label in", "mask in").replace("loss = criterion(net(image), label)", kept)
+    assert rules(text) == [("orders-differ", 2)]
+    assert rules(text.replace("made, mask", "made, net(mask)")) == []

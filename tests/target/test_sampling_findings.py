@@ -55,6 +55,26 @@ def sample(x):
 
 
 @pytest.mark.parametrize(
+    ("scale", "found"),
+    [
+        ("(1 - alphas[i]) / (1 - sums[i])", True),
+        ("betas[i] / (1 - sums[i]).sqrt()", False),
+        ("(1 - sums[i - 1]) / (1 - sums[i])", False),
+    ],
+)
+def test_noise_is_taken_away_as_a_deviation(scale, found):
+    """What is predicted has variance 1, and x holds it times a square root."""
+    text = f"""
+sums = torch.cumprod(alphas, 0)
+def sample(x, i):
+    share = {scale}
+    return (x - share * eps) / alphas[i].sqrt()
+"""
+    rules = [f.rule for f in source_findings(text, "net.py")]
+    assert rules == ["variance-as-deviation"] * found
+
+
+@pytest.mark.parametrize(
     ("token", "found"),
     [
         ("torch.multinomial(top.softmax(-1), 1)", True),

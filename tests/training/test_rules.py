@@ -62,6 +62,7 @@ SOFT = "F.cross_entropy(logits.softmax(-1).reshape(-1, 11), y.reshape(-1))"
 IGNORING = "F.cross_entropy(logits.reshape(-1, 11), y.reshape(-1), ignore_index=PAD)"
 PART = "(F.cross_entropy(model(x).flatten(0, 1), y.flatten()) / 2)"
 BACK = f"{PART}.backward()"
+FROZEN = "model.embed.weight.requires_grad_(False)"
 BODY = "[*model.embed.parameters(), *model.mix.parameters()]"
 COUPLED = (
     "model.parameters()); optimizer = torch.optim.RMSprop(model.parameters(), weight_decay=0.9"
@@ -118,6 +119,7 @@ def grave(seen):
         ("weight-decay", {"parameters": "model.parameters(), lr=1e-2, weight_decay=10.0"}),
         ("weight-decay", {"parameters": COUPLED}),
         ("eval-while-training", {"after": EVALUATE.format(mode="model.eval()", back="pass")}),
+        ("flag-on-module", {"setup": f"{FROZEN}\nmodel.embed.requires_grad = True"}),
         ("train-while-evaluating", {"after": EVALUATE.format(mode="pass", back="pass")}),
     ],
 )  # fmt: skip
@@ -146,7 +148,7 @@ def test_a_slip_of_the_loop_is_found(rule, changes, tmp_path):
         {"pair": "ids, ids", "loss": SHIFTED},
         {"after": EVALUATE.format(mode="model.eval()", back="model.train()")},
         {"backward": f"for part in range(2): {PART}.backward()"},
-        {"setup": "model.embed.weight.requires_grad_(False)",
+        {"setup": f"{FROZEN}; model.embed.requires_grad = False",
          "parameters": "[p for p in model.parameters() if p.requires_grad]"},
         {"loss": "-F.log_softmax(logits, -1).gather(-1, y[..., None]).mean()"},
         {"after": "with torch.no_grad(): [model(x[:2]) for draw in range(4)]"},

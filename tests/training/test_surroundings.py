@@ -42,6 +42,10 @@ RIGHT = {
     "epoch": "schedule.step()",
     "end": "pass",
 }
+ALIASED = """slow = {{}}
+for name, p in model.named_parameters():
+    slow[name] = p.data{copy}"""
+AVERAGED = "[s.mul_(0.9).add_(0.1) for s in slow.values()]"
 FAST = RIGHT["after"].replace("0.01", "0.99")
 SHARED = "val_loader = DataLoader(Subset(data, range(8, 40)), batch_size=8)"
 WINDOWS = """class Windows(torch.utils.data.Dataset):
@@ -82,6 +86,7 @@ def grave(changes, tmp_path, steps=10):
     [
         ("schedule-short", {"after": "schedule.step()"}),
         ("average-too-fast", {"after": FAST}),
+        ("average-aliased", {"setup": ALIASED.format(copy=""), "after": "pass", "end": AVERAGED}),
         ("state-not-copied", {"setup": "best = model.state_dict()", "after": "pass"}),
         ("seed-in-the-loop", {"before": "torch.manual_seed(1)"}),
         ("loader-restarted", {"before": "x, y = next(iter(val_loader))",

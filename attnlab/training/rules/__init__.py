@@ -27,7 +27,7 @@ RULES = (
     losses.crossed_rows,
     *(losses.first_loss, losses.not_finite, losses.rising),
     *(weights.without_gradient, weights.not_optimized, weights.update_sizes, weights.decay),
-    weights.frozen_moves,
+    *(weights.frozen_moves, weights.flagged_modules),
     weights.decay_groups,
     *(losses.broadcast_targets, losses.divergences, weights.rate_zero),
     *(surroundings.schedule_short, surroundings.rate_vanishes, surroundings.warm_up_stands),

@@ -127,6 +127,10 @@ def fast_followers(log: TrainingLog) -> Iterator[Finding]:
         if follower.kind == "reference":
             line = line_of(log.source, r"=\s*[\w.]+\.state_dict\(\)\s*$", 0, 0)
             yield found("state-not-copied", (file, line), severity="warning" if line else "note")
+        elif follower.kind == "alias":
+            line = line_of(log.source, r"[^.]\w*\] = [\w.]+\.(data|detach\(\))\s*(#|$)", 0, 0)
+            if line and line_of(log.source, r"lerp_\(|\.mul_\(|decay \*|\* decay", 0, 0):
+                yield found("average-aliased", (file, line))
         elif follower.kind == "buffers":
             if follower.share == 0.0:
                 yield found(

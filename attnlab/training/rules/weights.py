@@ -159,3 +159,11 @@ def frozen_moves(log: TrainingLog) -> Iterator[Finding]:
         yield found(
             "frozen-moves", _made(log), names=_names(moved), them="them" if len(moved) > 1 else "it"
         )
+
+
+def flagged_modules(log: TrainingLog) -> Iterator[Finding]:
+    """`module.requires_grad = True`, which sets an attribute that nothing reads."""
+    if log.flagged:
+        line = line_of(log.source, r"^(?!\s*(p|w|v|param\w*)\.)\s*\S+\.requires_grad = ", 0, 0)
+        file, made = _made(log)
+        yield found("flag-on-module", (file, line or made), module=log.flagged[0])
