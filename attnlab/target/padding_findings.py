@@ -23,7 +23,7 @@ KEPT = re.compile(r"eye\(|nan_to_num|diagonal\(|fill_diagonal|finfo|-1e\d|-\d+(\
 
 def ends_of_left_padding(tree: ast.Module) -> Iterator[Told]:
     """`h[rows, lengths - 1]` where padding stands in front: the last token is at -1."""
-    side = _padded_in_front(tree)
+    side = padded_in_front(tree)
     for _, nodes in scopes(tree) if side else ():
         lengths = {
             ast.unparse(n.targets[0]): n.lineno
@@ -45,7 +45,7 @@ def ends_of_left_padding(tree: ast.Module) -> Iterator[Told]:
 
 def rows_before_left_padding(tree: ast.Module) -> Iterator[Told]:
     """A causal mask and one of padding, where padding stands in front: its rows see no key."""
-    side = _padded_in_front(tree)
+    side = padded_in_front(tree)
     text = ast.unparse(tree)
     if not side or KEPT.search(text) or not re.search(r"float\('-inf'\)|-math\.inf", text):
         return
@@ -72,7 +72,7 @@ def rows_before_left_padding(tree: ast.Module) -> Iterator[Told]:
                 return
 
 
-def _padded_in_front(tree: ast.Module) -> str:
+def padded_in_front(tree: ast.Module) -> str:
     """How the file says that it pads in front; "" where it does not."""
     for node in ast.walk(tree):
         said = SAID.search(str(node.value)) if _is_text(node) else None
