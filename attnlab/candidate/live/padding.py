@@ -11,7 +11,7 @@ from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
 from attnlab.candidate.live.masks import SHORTEST, Known, convolves, named_by, padding_mask
 from attnlab.candidate.live.watching import Values
 from attnlab.target.padding_findings import padded_in_front
-from attnlab.tracer.class_source import class_source
+from attnlab.tracer.class_source import class_source_of
 
 PADDED = 2  # positions at the end of a sample that is padded for a look
 
@@ -51,7 +51,7 @@ def padding_invariance(bench: Bench) -> None:
 
 def _says_front(bench: Bench) -> str:
     """How the file of the model says that it pads in front; "" where it does not."""
-    source = class_source(type(bench.live.model))
+    source = class_source_of(bench.live.model)
     text = "".join(linecache.getlines(source.file)) if source.tree else ""
     return padded_in_front(ast.parse(text))
 
