@@ -150,7 +150,7 @@ def _compare_with_solution(chosen: Selection, job: Job) -> tuple[Diagnosis, ...]
         if found[-1] and all(each.confirmed for each in found[-1]):
             break
     return tuple(
-        replace(each, their_file="", their_line=0, their_end_line=0, their_source="")
+        replace(each, their_file="", their_line=0, their_end_line=0, their_source="", fix="")
         for each in agreed(found)
         if each.line
     )

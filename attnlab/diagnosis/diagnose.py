@@ -19,6 +19,7 @@ from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
 from attnlab.diagnosis.pool import VAGUE
 from attnlab.diagnosis.repair import Patches, Repaired, Search
+from attnlab.diagnosis.rewrites import fault_of
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 FIRST = "of what is returned the first tensor is compared, without gradients"
@@ -141,7 +142,7 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
         end_line=fix.line,
         source=line_text(sources.mine, file, fix.line),
         relation=fix.kind,
-        message=f"`{fix.old}` should be `{fix.new}`",
+        message=f"`{fix.old}`: {fault_of(fix.kind)}",
         confidence=SURE if sure else LIKELY,
         confirmed=sure,
         fix=fix.new,
@@ -152,8 +153,7 @@ def _with_relation(fix: Diagnosis, named: Sequence[Diagnosis]) -> Diagnosis:
     """A change with what the values say of its line, where they say it."""
     for d in named:
         if d.file == fix.file and d.line == fix.line and d.relation not in VAGUE:
-            said = f"{d.message}; {fix.message}"
-            return replace(d, message=said, confirmed=fix.confirmed, fix=fix.fix)
+            return replace(d, confirmed=fix.confirmed, confidence=fix.confidence, fix=fix.fix)
     return fix
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 
 from torch import Tensor
@@ -31,6 +31,7 @@ BATCH = 24  # that are asked for at once
 SECONDS = 8.0  # of CPU for all of them
 MOST_VALUES = 6_000  # of one run, above which a change costs too much
 MOST_LINES = 800
+ROUNDING = 1e-12  # of outputs in float64
 LEAST_SHOWN = 8  # characters of an expression that is shown
 # A sign or a factor may be put in, or left out, at several places, all as good.
 MOVABLE = (
@@ -47,12 +48,13 @@ Run = Callable[[str, Sequence[Lines], float], tuple[Sequence[Tensor | None], flo
 
 @dataclass(frozen=True)
 class Change:
-    """A change of a text, and how it is called."""
+    """A change of a text, how it is called, and how far its output is from the right one."""
 
     kind: str
     edit: Edit
     lines: Lines
     rank: int  # how early it is tried
+    error: float = 0.0
 
     @property
     def line(self) -> int:
@@ -89,8 +91,11 @@ def find_fix(
     right = first.theirs.result
     if right is None or len(first.mine.values) > MOST_VALUES or text.count("\n") > MOST_LINES:
         return None
-    source = Source(text)
-    changes = islice(changes_of(first, source, others), MOST)
+    source = _parsed(text)
+    if source is None:
+        return None
+    theirs = [right for other in others if (right := _parsed(other))]
+    changes = islice(changes_of(first, source, theirs), MOST)
     hits, left = list[Change](), SECONDS
     same, _ = run(text, [(1, 0, "")], SECONDS)
     if not same or (same[0] is not None and equal(same[0], right)):
@@ -111,10 +116,12 @@ def find_fix(
         return None
     line = hits[0].line
     alone = all(abs(hit.line - line) <= 1 for hit in hits)
+    here = [hit for hit in hits if hit.line == line]
+    bound = 10 * min(hit.error for hit in here) + ROUNDING  # a tiny number is nearly no number
     fixes = [
         Fix(hit.kind, hit.lines, *_shown(source, hit.edit), alone and hit.kind not in MOVABLE)
-        for hit in hits
-        if hit.line == line
+        for hit in here
+        if hit.error <= bound
     ]
     return min(fixes, key=lambda fix: len(fix.new))
 
@@ -122,17 +129,28 @@ def find_fix(
 def _right_ones(
     changes: Sequence[Change], results: Sequence[Tensor | None], right: Tensor
 ) -> list[Change]:
-    pairs = zip(changes, results, strict=False)
-    return [c for c, r in pairs if r is not None and equal(r, right)]
+    return [
+        replace(change, error=float((result - right).abs().nan_to_num(0.0).max()))
+        for change, result in zip(changes, results, strict=False)
+        if result is not None and result.numel() and equal(result, right)
+    ]
 
 
-def changes_of(first: Pairing, source: Source, others: Sequence[str]) -> Iterator[Change]:
+def _parsed(text: str) -> Source | None:
+    """A text to be changed; None where it is no file, as of a function inside of another one."""
+    try:
+        return Source(text)
+    except SyntaxError:
+        return None
+
+
+def changes_of(first: Pairing, source: Source, others: Sequence[Source]) -> Iterator[Change]:
     """Each change of a text once: what the reference suggests, then those of the most suspicious
     lines first."""
     ranks = _ranks(first, source)
     found = list[Change]()
     for other in others:
-        for kind, edit in suggestions(source, Source(other)):
+        for kind, edit in suggestions(source, other):
             found.append(Change(kind, edit, _lines(source, edit), 0))
     for kind, edit in rewrites(source):
         lines = _lines(source, edit)

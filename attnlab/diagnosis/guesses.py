@@ -8,6 +8,7 @@ says what is wrong and where.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import product
@@ -22,6 +23,7 @@ from attnlab.diagnosis.pairing import Pairing, Side, equal, equal_results
 from attnlab.diagnosis.relations import Relation, constants, relate
 from attnlab.diagnosis.repair import MOST_VALUES, Repair, Repaired, Rerun, is_room
 
+SECONDS = 10.0  # of CPU for all of them
 MOST_RUNS = 240
 MOST_PARTS = 256  # of axes that may be grouped otherwise
 ORDINALS = ("first", "second")
@@ -39,8 +41,9 @@ def guess(
     other inputs, `again`."""
     side = first.mine
     most = min(MOST_RUNS, MOST_VALUES // max(1, len(side.values)))
+    ends = time.process_time() + SECONDS
     for runs, (relation, values) in enumerate(_trials(first, sizes), 1):
-        if runs > most:
+        if runs > most or time.process_time() > ends:
             return None
         after = mine({(side.values[i].call, side.values[i].slot): v for i, v in values.items()})
         if equal_results(after, first.theirs) and _holds(relation, side, values, sizes, *again):

@@ -7,6 +7,7 @@ which it is wrong again is a fault. Only what such a replay has confirmed is nam
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import permutations, product
@@ -16,7 +17,7 @@ from torch import Tensor
 from attnlab.candidate.value_recorder import Value
 from attnlab.diagnosis.borrowed import lent, written_mask, written_masks
 from attnlab.diagnosis.families import same_family
-from attnlab.diagnosis.pairing import Pairing, Side, equal, equal_results
+from attnlab.diagnosis.pairing import CLOSE, Pairing, Side, equal, equal_results
 from attnlab.diagnosis.relations import Relation
 
 Patches = Mapping[tuple[int, int], Tensor]  # by call and slot
@@ -26,6 +27,8 @@ REPAIRS = 24  # steps that are repaired: a line may run once for each layer
 TRIES = 6  # values of the reference that are tried for a step
 MOST_RUNS = 160
 MOST_VALUES = 20_000  # in all runs together: a loop over entries makes thousands in each
+SECONDS = 10.0  # of CPU for a search
+MOST_SCORED = 50_000  # pairs of a step and a value of theirs that are looked at
 MOST_TOGETHER = 3  # steps for which each combination of values may be tried
 LEAST = 3  # points that a value needs to be tried
 PLAIN = 7  # the same operation on the same values, and nothing else of mine is its result
@@ -81,7 +84,8 @@ class Search:
     def __init__(self, mine: Rerun, theirs: Side, bold: bool = False) -> None:
         """`bold` also repairs steps after which nothing more is right: there may be two faults."""
         self.rerun, self.theirs, self.bold = mine, theirs, bold
-        self.runs, self.most_runs = 0, MOST_RUNS
+        self.runs, self.most_runs, self.scored = 0, MOST_RUNS, 0
+        self.ends = time.process_time() + SECONDS
         self.patches: dict[tuple[int, int], Tensor] = {}
         self.repairs: list[Repair] = []
         self.passed: dict[tuple[int, int], int] = {}  # steps that are left alone
@@ -121,6 +125,8 @@ class Search:
         What one line makes several times from right values, queries and keys, is repaired at once.
         """
         for index in pairing.wrong:
+            if time.process_time() > self.ends:
+                return None
             if not self._is_open(side, index) or self._region(side, pairing, index) is None:
                 continue
             group = self._together(side, pairing, index)
@@ -229,8 +235,10 @@ class Search:
         )
 
     def _their_place(self, repair: Repair) -> tuple[str, int, str]:
+        if repair.theirs < 0:
+            return "", 0, ""  # it got a value of mine
         value = self.theirs.values[repair.theirs]
-        return (value.file, value.line, value.op) if repair.theirs >= 0 else ("", 0, "")
+        return value.file, value.line, value.op
 
     def _region(self, side: Side, pairing: Pairing, index: int) -> tuple[int, ...] | None:
         """The steps before it that were left alone; None where another wrong one comes before."""
@@ -265,8 +273,11 @@ class Search:
         region = self._region(side, pairing, index) or ()
         scored: list[tuple[float, int, Tensor]] = []
         made = side.values[index]
-        for other in sorted(pairing.needed):
-            score = self._score(side, pairing, index, other, region)
+        others = sorted(pairing.needed) if self.scored < MOST_SCORED else []
+        self.scored += len(others)
+        alike = self._with_same_numbers(side, index) if others else []
+        for other in others:
+            score = self._score(side, pairing, index, other, region, alike[other])
             if score >= LEAST:
                 value = lent(self.theirs, other, side, index)
                 if value is not None and not equal(value, made.numbers.double()):
@@ -288,7 +299,13 @@ class Search:
                 yield Repair(index, other, side, pairing, value, region, closes=closes, score=score)
 
     def _score(
-        self, side: Side, pairing: Pairing, index: int, other: int, region: tuple[int, ...]
+        self,
+        side: Side,
+        pairing: Pairing,
+        index: int,
+        other: int,
+        region: tuple[int, ...],
+        same_numbers: bool,
     ) -> float:
         mine, theirs = side.values[index], self.theirs.values[other]
         if theirs.call < 0 or theirs.numbers.numel() < 2 <= mine.numbers.numel():
@@ -299,7 +316,6 @@ class Search:
         sources = {c for c in sources if c >= 0}
         wanted = pairing.their_input_classes(other)
         alike = same_family(mine.op, theirs.op)
-        same_numbers = self._same_numbers(side, index, other)
         if not (alike or same_numbers) and (not sources or self.theirs.classes[other] in sources):
             return 0  # two tables of nothing alike, or what the step takes is no result of it
         if side.fed[index] and not self.theirs.fed[other]:
@@ -314,10 +330,15 @@ class Search:
         score += 4.0 * (index == side.output and other == self.theirs.output)
         return score
 
-    def _same_numbers(self, side: Side, index: int, other: int) -> bool:
-        """Whether both hold the same numbers, at whatever places."""
-        a, b = side.prints[index], self.theirs.prints[other]
-        return equal(a, b) and side.values[index].numbers.numel() > 2
+    def _with_same_numbers(self, side: Side, index: int) -> list[bool]:
+        """Which values of theirs hold the same numbers, at whatever places."""
+        wanted, prints = side.prints[index], self.theirs.prints
+        if side.values[index].numbers.numel() <= 2:
+            return [False] * len(prints)
+        largest = prints.abs().nan_to_num(0.0, 0.0, 0.0).amax(dim=1, keepdim=True)
+        near = (prints - wanted).abs() <= CLOSE * largest.clamp(min=1e-6)
+        same = near | (prints == wanted) | (prints.isnan() & wanted.isnan())
+        return list(same.all(dim=1).tolist())
 
     def _exchanged(self, side: Side, pairing: Pairing) -> Repair | None:
         """The line whose results, all right by themselves, are taken in another order."""

@@ -9,6 +9,7 @@ from attnlab.mutation_testing.operators.base import (
     Edit,
     Node,
     Source,
+    bug_of,
     called_name,
     is_method,
     last_name,
@@ -33,6 +34,32 @@ OPPOSITES = {
     "term-dropped": "extra-term",
     "term-twice": "missing-term",
 }
+# How a line is wrong, by the kind of change that makes it right; of other kinds what the mutation
+# says that puts them in.
+SAYS = {
+    "axes-mixed": "axes are mixed: they have to change places before this",
+    "exchanged": "two operands are in the wrong order",
+    "exponent": "a factor, a root or a power is not the right one",
+    "extra-argument": "an argument is too much",
+    "extra-step": "a step is one too many",
+    "extra-term": "a term is one too many",
+    "mask-value": "the mask that is added closes nothing",
+    "missing-argument": "an argument is missing",
+    "missing-option": "an option is missing",
+    "missing-step": "a step is missing",
+    "missing-term": "a term is missing",
+    "off-by-one": "a bound is off by one",
+    "order": "the order is wrong",
+    "other": "it computes something else than it should",
+    "precedence": "a factor belongs to the whole sum",
+    "scale": "a scale is missing",
+    "sign": "a sign is wrong",
+    "transposed": "two axes have to change places",
+    "wrong-arguments": "an argument is wrong",
+    "wrong-function": "another function has to be called",
+    "wrong-number": "a number is wrong",
+    "wrong-operand": "a value that it takes is not the right one",
+}
 MOST_NAMES = 32  # that may be written in place of another one
 # Mutations that leave the output, change it a little, or at random.
 FAMILIES = ("training", "side_effects")
@@ -40,6 +67,7 @@ IDLE = {
     *("allocated-only", "another-exception", "buffer-as-attribute", "buffer-as-parameter"),
     *("dropout-added", "dropout-mode", "dtype-narrowed", "everything-counts"),
     *("first-sample-for-all", "heads-averaged", "mask-left-out", "positions-in-half"),
+    *("positions-reversed",),
     *("returned-in-another-dtype", "returned-in-another-shape", "rolled-by-one"),
     *("rounded-to-half", "same-round-every-time", "scores-clamped", "statement-deleted"),
     *("tied-weight-copied", "sum-without-weights"),
@@ -73,6 +101,12 @@ def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("missing-term", edit) for edit in _factors(source))
     yield from (("exponent", edit) for edit in _pairs_of_channels(source))
     yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
+
+
+def fault_of(kind: str) -> str:
+    """How a line is wrong, in a clause."""
+    said = SAYS.get(kind) or bug_of(kind).rstrip(".")
+    return said[:1].lower() + said[1:]
 
 
 def _kind(mutation: str, source: Source, edit: Edit) -> str:

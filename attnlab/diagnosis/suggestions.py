@@ -34,6 +34,7 @@ def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("wrong-arguments", edit) for edit in _as_called(source, theirs))
     yield from (("wrong-number", edit) for edit in _as_numbered(source, theirs))
     yield from (("wrong-function", edit) for edit in _as_applied(source, theirs))
+    yield from (("missing-term", edit) for edit in _as_added(source, theirs))
 
 
 def _as_written(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
@@ -139,3 +140,15 @@ def _as_applied(source: Source, theirs: Source) -> Iterator[Edit]:
         if called_name(call) not in right and not is_layer(call):
             for name in sorted(right - mine):
                 yield source.rename(call.func, name)
+
+
+def _as_added(source: Source, theirs: Source) -> Iterator[Edit]:
+    """A number that the reference adds to something, added to what a call gives."""
+    added = {
+        f"{sign} {theirs.text_of(node.right)}"
+        for sign, kind in (("+", ast.Add), ("-", ast.Sub))
+        for node in theirs.binary(kind)
+        if isinstance(node.right, ast.Constant)
+    }
+    for call in source.calls():
+        yield from (source.put_expr(call, f"{source.text_of(call)} {n}") for n in sorted(added))

@@ -54,7 +54,7 @@ class DiffPage:
             screen.gap()
             screen.prose(
                 f"No single line could be named: no {what} of the reference, put in place of one "
-                f"of yours, makes {goal} right."
+                f"of yours, makes {goal} right, nor does a small change of one line."
             )
         steps = self.outcome != "same" and self.report.part == "output"
         if steps or self.all_rows:
@@ -95,7 +95,9 @@ def show_diagnosis(found: Diagnosis, screen: Screen) -> None:
     place = (f"{found.file}:{_span(found.line, found.end_line)}", screen.link("title", found.file))
     screen.one_line(place, f"  {found.source}")
     screen.hang(("  wrong   ", "title"), found.message)
-    if found.their_source:
+    if found.fix:
+        screen.hang(("  right   ", "title"), f"`{found.fix}`")
+    elif found.their_source:
         span = _span(found.their_line, found.their_end_line)
         where = f"  ({found.their_file}:{span})" if found.their_line else ""
         screen.hang(("  right   ", "title"), f"{found.their_source}{where}")

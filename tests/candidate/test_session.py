@@ -315,6 +315,20 @@ def test_unknown_verbs_are_our_own_fault():
         Session().ask("dance")
 
 
+def test_a_changed_text_is_run_in_a_copy_of_the_file():
+    """Its values are told, and the next call runs the file as it is."""
+    text = "def f(x):\n    return x + 1\n"
+    session = Session()
+    session.ask("load", file="f.py", text=text, path="", own=None)
+    asked = {"name": "f", "init": {}, "seed": 0, "weights": {}, "inputs": [("x", torch.ones(2))]}
+    change = (2, 2, "    return x * 3\n")
+    answer = session.ask("edited_results", text=text, changes=[change], seconds=9.0, **asked)
+    assert answer["results"][0].tolist() == [3.0, 3.0]
+    changed = session.ask("edited_values", text=text, change=change, **asked)
+    assert [value["op"] for value in changed["values"]][-1] == "mul"
+    assert session.ask("values", only_output=True, **asked)["result"].tolist() == [2.0, 2.0]
+
+
 def test_every_verb_is_tried_somewhere():
     """A verb that is added is called by a test of the child's end."""
     verbs = set(load_verbs())

@@ -11,9 +11,10 @@ import torch
 from attnlab.candidate.host import LocalHost
 from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text
+from attnlab.diagnosis.rewrites import fault_of, rewrites
 from attnlab.diagnosis.suggestions import difference, suggestions
 from attnlab.grading.pipeline import run_job
-from attnlab.mutation_testing.operators.base import Source, apply_edit
+from attnlab.mutation_testing.operators.base import Source, apply_edit, load_mutations
 from attnlab.records import Code, Contract, Input, Job
 
 CONTRACT = Contract(
@@ -103,6 +104,13 @@ def test_a_line_without_a_counterpart_is_named_by_what_it_should_be(old, new, fi
     assert abs(named.line - wrong) <= 1, named
     assert fix in named.fix
     assert named.relation not in {"other", "other-step", "arguments"}
+
+
+def test_every_kind_of_change_is_told_in_words():
+    """None is told by its name alone."""
+    kinds = {kind for kind, _ in rewrites(Source(MINE))} | {m.id for m in load_mutations()}
+    for kind in sorted(kinds):
+        assert len(fault_of(kind).split()) > 2, kind
 
 
 def test_what_goes_round_a_fault_is_not_confirmed():
