@@ -94,7 +94,7 @@ def find_fix(
     source = _parsed(text)
     if source is None:
         return None
-    theirs = [right for other in others if (right := _parsed(other))]
+    theirs = [parsed for other in others if (parsed := _parsed(other))]
     changes = islice(changes_of(first, source, theirs), MOST)
     hits, left = list[Change](), SECONDS
     same, _ = run(text, [(1, 0, "")], SECONDS)

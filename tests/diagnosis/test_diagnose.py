@@ -347,7 +347,7 @@ def test_a_step_that_is_left_out_before_a_loop_is_told():
     """Nothing in the loop pairs with what the reference does at once; what it reads does."""
     mine = TOKEN_BY_TOKEN.replace("k = torch.relu(k) + 1", "k = torch.relu(k)")
     (named,) = diff(mine, AT_ONCE).diagnosis
-    assert (named.line, named.relation) == (line_of(mine, "k = torch.relu(k)"), "missing-step")
+    assert (named.line, named.relation) == (line_of(mine, "k = torch.relu(k)"), "missing-term")
 
 
 def test_lines_that_a_later_repair_hides_are_said():
