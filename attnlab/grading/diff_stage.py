@@ -241,7 +241,7 @@ def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask) -> Holds:
             try:
                 other.equip()
                 inputs = other.draw(mask)
-            except (Raised, Skip):
+            except (BadReference, Raised, Skip):  # sizes that one of them refuses
                 continue
             if other.loaded.refusal:
                 continue

@@ -54,7 +54,7 @@ class DiffPage:
             screen.gap()
             screen.prose(
                 f"No single line could be named: no {what} of the reference, put in place of one "
-                f"of yours, makes {goal} right, nor does a small change of one line."
+                f"of yours, makes {goal} right."
             )
         steps = self.outcome != "same" and self.report.part == "output"
         if steps or self.all_rows:
