@@ -55,13 +55,14 @@ class Value:
 
 @dataclass
 class Values:
-    """All values of a call in order; `output` is the index of the first tensor that was returned,
-    `result` what it holds."""
+    """All values of a call in order; `output` is the index of a tensor that was returned, `result`
+    what it holds."""
 
     values: list[Value] = field(default_factory=list)
     output: int = -1
     result: Tensor | None = None
-    others: int = 0  # what else was returned, its container counting as one
+    returned: int = 0  # how many tensors were returned
+    alone: bool = True  # whether it was one, and no container of it
 
 
 class ValueRecorder(TorchFunctionMode):
@@ -279,11 +280,13 @@ def record_values(
     call: Callable[[Given], Any],
     given: Given,
     recorder: ValueRecorder,
+    pick: int = 0,
 ) -> Values:
     """Build a module and call it, in float64 and without gradients, unless the recorder has its own
     way.
 
-    `build()` gives the module, `load()` its weights, `call(inputs)` its output, one tensor.
+    `build()` gives the module, `load()` its weights, `call(inputs)` what it returns; of its tensors
+    number `pick` is looked at.
     """
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -303,10 +306,10 @@ def record_values(
     finally:
         torch.set_default_dtype(default)
     outs = list(tensors_in([out]))
-    if not outs:
-        return Values(recorder.values)
-    others = 0 if isinstance(out, Tensor) else max(len(outs) - 1, 1)
-    return Values(recorder.values, recorder.index(outs[0]), numbers_of(outs[0]), others)
+    told = Values(recorder.values, returned=len(outs), alone=isinstance(out, Tensor))
+    if pick < len(outs):
+        told.output, told.result = recorder.index(outs[pick]), numbers_of(outs[pick])
+    return told
 
 
 def _held(module: Any) -> Iterator[tuple[str, Tensor]]:

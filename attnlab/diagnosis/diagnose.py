@@ -22,7 +22,6 @@ from attnlab.diagnosis.repair import Patches, Repaired, Search
 from attnlab.diagnosis.rewrites import fault_of
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
-FIRST = "of what is returned the first tensor is compared, without gradients"
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 MEASURED = ("scale", "sign", "offset")  # that the numbers alone tell
 STEPS = 400  # pairs that a report lists
@@ -45,17 +44,16 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
     if start.result is None or draw.theirs.result is None:
         who = "yours" if start.result is None else "the reference"
         return DiffReport(outcome="cannot-compare", message=f"{who} returns no tensor")
-    told = FIRST if start.others or draw.theirs.others else ""
+    returned = () if start.alone and draw.theirs.alone else (start.returned, draw.theirs.returned)
     error = max_error(start, draw.theirs)
     if equal_results(start, draw.theirs):
         return DiffReport(
             outcome="same",
             max_error=error or 0.0,
-            message=told,
             steps=steps(Pairing(start, draw.theirs)),
+            returned=returned,
         )
-    if error is None:
-        told = _other_shape(start.result, draw.theirs.result)
+    told = other_shape(start.result, draw.theirs.result)
     found, named = _searched(draw, again, start, sizes, sources)
     return DiffReport(
         outcome="different",
@@ -64,6 +62,7 @@ def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources
         steps=steps(found.first),
         diagnosis=named,
         runs=found.runs,
+        returned=returned,
     )
 
 
@@ -191,7 +190,10 @@ def _has_counterpart(pairing: Pairing, index: int) -> bool:
     )
 
 
-def _other_shape(mine: Tensor, theirs: Tensor) -> str:
+def other_shape(mine: Tensor, theirs: Tensor) -> str:
+    """How the shapes differ; "" where they do not."""
+    if mine.shape == theirs.shape:
+        return ""
     return f"the output has shape {tuple(mine.shape)}, the reference's {tuple(theirs.shape)}"
 
 

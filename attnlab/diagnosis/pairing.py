@@ -34,7 +34,8 @@ class Side:
             self.values, self.made_of = with_wholes(values.values)
         self.same: list[bool] = []  # which are as in the run before
         self._run_before: Side | None = None
-        self.output, self.result, self.others = values.output, values.result, values.others
+        self.output, self.result = values.output, values.result
+        self.returned, self.alone = values.returned, values.alone
 
     @staticmethod
     def empty() -> Side:

@@ -11,7 +11,7 @@ from torch import Tensor
 from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
 from attnlab.candidate.session import HUNG
-from attnlab.diagnosis.diagnose import FIRST, Draw, diagnose, with_files
+from attnlab.diagnosis.diagnose import Draw, diagnose, other_shape, with_files
 from attnlab.diagnosis.edits import Holds, Lines
 from attnlab.diagnosis.gradients import (
     GradientDraw,
@@ -37,7 +37,7 @@ from attnlab.sizes import Sizes
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
-ALL, OUTPUTS = "outputs and gradients", "outputs"
+ALL = "outputs and gradients"
 SEVERAL = "at several sizes, with drawn weights and inputs, in float64"
 ONE_SIZE = "at the checkpoint's sizes, with its weights and drawn inputs, in float64"
 NAN = "both give NaN, of which nothing more can be said"
@@ -102,8 +102,7 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
     else:
         if refused and report.outcome != "same":
             raise refused
-        at, what = ONE_SIZE if files.sizes else SEVERAL, OUTPUTS if report.message == FIRST else ALL
-        said = f"{what}, {at}"
+        said = f"{_looked_at(report)}, {ONE_SIZE if files.sizes else SEVERAL}"
         report = replace(report, message="; ".join(filter(None, (said, report.message))))
     found = context.weight_matcher.found
     names = (found.entries if found else None) or context.contract.weights
@@ -112,7 +111,7 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
 
 
 def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Sizes]) -> DiffReport:
-    report, sizes = DiffReport(outcome="same"), probe.sizes
+    report = DiffReport(outcome="same")
     note = "" if all(job.checkpoints) else _load_likely_weights(probe)
     if note is None or (note and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
@@ -121,14 +120,12 @@ def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Siz
         files.load(probe)
     for mask in _masks(probe):
         try:
-            draws = [_draw(probe, probe.draw(mask)) for _ in range(2)]
+            drawn = [probe.draw(mask) for _ in range(2)]
         except Skip:
             continue
-        draws[0] = replace(draws[0], holds=_holds_at(others, probe, mask))
-        report = diagnose(draws[0], draws[1], sizes, _sources(job))
-        if report.outcome == "same" and report.message != FIRST:
+        report, right = _each_output(probe, mask, drawn, others, _sources(job))
+        if report.outcome == "same" and not report.returned:
             report = _with_gradients(report, probe, mask, _sources(job))
-            right = draws[0].theirs.result
             if report.outcome == "same" and right is not None and right.isnan().any():
                 return replace(report, message=NAN)
         if report.outcome != "same":
@@ -136,6 +133,60 @@ def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Siz
     if report.outcome == "same" and all(job.checkpoints):
         report = files.compare(probe) or report
     return with_files(report, _names(job))
+
+
+def _each_output(
+    probe: Probe, mask: Mask, drawn: Sequence[Inputs], others: Sequence[Sizes], sources: Sources
+) -> tuple[DiffReport, Tensor | None]:
+    """What is to say of the first returned tensor that differs, or of all; and what the reference
+    returns first."""
+
+    def draws_of(pick: int) -> tuple[Draw, Draw]:
+        one, two = (_draw(probe, inputs, pick) for inputs in drawn)
+        return replace(one, holds=_holds_at(others, probe, mask, pick)), two
+
+    draws = draws_of(0)
+    right = draws[0].theirs.result
+    report = diagnose(*draws, probe.sizes, sources)
+    compared, apart = [1], []
+    for pick in range(1, min(report.returned, default=1)):
+        if report.outcome != "same":
+            break
+        draws = draws_of(pick)
+        mine, theirs = draws[0].mine({}).result, draws[0].theirs.result
+        if mine is None or theirs is None:
+            continue
+        if other_shape(mine, theirs):
+            shapes = f"{tuple(mine.shape)} in yours, {tuple(theirs.shape)} in the reference"
+            apart.append(f"tensor {pick + 1} is not compared: it is {shapes}")
+            continue
+        compared.append(pick + 1)
+        report = diagnose(*draws, probe.sizes, sources)
+        if report.outcome == "different":
+            says = f"tensor {pick + 1} of the {max(report.returned)} that are returned differs"
+            report = replace(report, message="; ".join(filter(None, (says, report.message))))
+    if report.outcome == "same":
+        report = replace(report, message="; ".join(apart))
+    return replace(report, compared=tuple(compared) if report.returned else ()), right
+
+
+def _looked_at(report: DiffReport) -> str:
+    """What is equal: outputs and gradients, or which of several tensors."""
+    if not report.returned:
+        return ALL
+    mine, theirs = report.returned
+    if (len(report.compared),) * 2 == report.returned:
+        which = (
+            f"all {mine} tensors that are returned"
+            if mine > 1
+            else "the tensor in what is returned"
+        )
+    else:
+        noun = "tensor" if len(report.compared) == 1 else "tensors"
+        numbers = " and ".join(map(str, report.compared))
+        many = f"{mine} of yours and {theirs} of the reference" if mine != theirs else f"{mine}"
+        which = f"{noun} {numbers} of what is returned ({many})"
+    return f"{which}, without gradients"
 
 
 def _with_gradients(report: DiffReport, probe: Probe, mask: Mask, sources: Sources) -> DiffReport:
@@ -201,12 +252,12 @@ def _masks(probe: Probe) -> tuple[Mask, ...]:
     return (*MASKS, "empty-rows") if "empty-rows" in probe.contract.promises else MASKS
 
 
-def _draw(probe: Probe, inputs: Inputs) -> Draw:
+def _draw(probe: Probe, inputs: Inputs, pick: int = 0) -> Draw:
     assert probe.reference is not None
 
     def mine(patches: Patches) -> Side:
         try:
-            return Side(probe.values(inputs, patches))
+            return Side(probe.values(inputs, patches, pick))
         except Raised:
             if patches:
                 return Side.empty()
@@ -216,18 +267,18 @@ def _draw(probe: Probe, inputs: Inputs) -> Draw:
         text: str, changes: Sequence[tuple[int, int, str]], seconds: float
     ) -> tuple[Sequence[Tensor | None], float]:
         try:
-            return probe.edited_results(text, changes, inputs, seconds)
+            return probe.edited_results(text, changes, inputs, seconds, pick)
         except Raised:  # what is no file, as in a notebook, cannot be run again
             return [], seconds
 
     def with_change(text: str, change: Lines) -> Side:
-        return Side(probe.edited_values(text, change, inputs))
+        return Side(probe.edited_values(text, change, inputs, pick))
 
-    theirs = Side(probe.reference.values(inputs), wholes=True)
+    theirs = Side(probe.reference.values(inputs, pick=pick), wholes=True)
     return Draw(mine, theirs, edited, with_change)
 
 
-def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask) -> Holds:
+def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask, pick: int) -> Holds:
     """Which changes of a text make outputs right at other sizes as well: what is right at one may
     have another number by accident."""
     reference = probe.reference
@@ -245,8 +296,8 @@ def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask) -> Holds:
                 continue
             if other.loaded.refusal:
                 continue
-            right = reference.values(inputs).result
-            made, _ = other.edited_results(text, changes, inputs, PATIENCE)
+            right = reference.values(inputs, pick=pick).result
+            made, _ = other.edited_results(text, changes, inputs, PATIENCE, pick)
             pairs = zip_longest(good, made)
             good = [g and r is not None and right is not None and equal(r, right) for g, r in pairs]
         probe.equip()

@@ -442,11 +442,14 @@ class Probe:
             for dtype in dtypes
         ]
 
-    def values(self, inputs: Inputs, patches: Mapping[tuple[int, int], Tensor]) -> Values:
+    def values(
+        self, inputs: Inputs, patches: Mapping[tuple[int, int], Tensor], pick: int = 0
+    ) -> Values:
         """Every value of a call of a new instance in float64, with the module's weights; some
-        results, by call and slot, replaced. Says what the candidate's process says."""
+        results, by call and slot, replaced. Of the tensors that are returned number `pick` is the
+        output. Says what the candidate's process says."""
         lent = [{"call": c, "slot": s, "value": v} for (c, s), v in patches.items()]
-        return self._values(inputs, patches=lent)
+        return self._values(inputs, patches=lent, pick=pick)
 
     def gradient_values(self, inputs: Inputs, asked: Backward) -> Values:
         """As `values`, with the gradients of a backward pass."""
@@ -460,19 +463,26 @@ class Probe:
         weights = dict(self.parameters())
         return {**self.recipe(self.seed), "weights": weights, "inputs": _pairs([inputs])[0]}
 
-    def edited_values(self, text: str, change: tuple[int, int, str], inputs: Inputs) -> Values:
+    def edited_values(
+        self, text: str, change: tuple[int, int, str], inputs: Inputs, pick: int = 0
+    ) -> Values:
         """As `values`, with one change of its text, as in `edited_results`."""
-        asked = {"text": text, "change": change, **self._instance(inputs)}
+        asked = {"text": text, "change": change, "pick": pick, **self._instance(inputs)}
         return values_in(self._ask("edited_values", **asked))
 
     def edited_results(
-        self, text: str, changes: Sequence[tuple[int, int, str]], inputs: Inputs, seconds: float
+        self,
+        text: str,
+        changes: Sequence[tuple[int, int, str]],
+        inputs: Inputs,
+        seconds: float,
+        pick: int = 0,
     ) -> tuple[list[Tensor | None], float]:
-        """What the module returns, as `values` calls it, with each change of its text: what stands
-        in place of its lines from one to another. None where it raises. What takes more than so
-        many seconds of CPU together is left out; and how many it took, by the candidate process's
-        own word."""
-        asked = {"text": text, "changes": list(changes), "seconds": seconds}
+        """Tensor `pick` of what the module returns, as `values` calls it, with each change of its
+        text: what stands in place of its lines from one to another. None where it raises. What
+        takes more than so many seconds of CPU together is left out; and how many it took, by the
+        candidate process's own word."""
+        asked = {"text": text, "changes": list(changes), "seconds": seconds, "pick": pick}
         answer = self._ask("edited_results", **self._instance(inputs), **asked)
         told, took = list_in(answer.get("results")), answer.get("took")
         found = [each if isinstance(each, Tensor) else None for each in told[: len(changes)]]

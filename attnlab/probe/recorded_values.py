@@ -16,9 +16,9 @@ def values_in(answer: dict[str, Any]) -> Values:
     ]
     if not isinstance(last, int) or not -1 <= last < len(values):
         raise CannotTell("what it computes cannot be read")
-    others = answer.get("others")
     result = result if isinstance(result, Tensor) else None
-    return Values(values, last, result, others if isinstance(others, int) else 0)
+    returned, alone = answer.get("returned"), answer.get("alone") is True
+    return Values(values, last, result, returned if isinstance(returned, int) else 0, alone)
 
 
 def _value(told: Any, place: int) -> Value:

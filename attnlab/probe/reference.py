@@ -57,9 +57,9 @@ class Reference(Protocol):
     def gradients(self, inputs: Inputs, cotangent: Tensor) -> Gradients:
         """Gradients of (output * cotangent).sum(), in float64."""
 
-    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
+    def values(self, inputs: Inputs, backward: Backward | None = None, pick: int = 0) -> Values:
         """Every value of a call, with the current weights, in float64; with gradients, where they
-        are asked for."""
+        are asked for. Of the tensors that it returns number `pick` is the output."""
 
 
 class HostedReference:
@@ -140,10 +140,10 @@ class HostedReference:
             parameters={n: t.double() for n, t in told["weights"].items()},
         )
 
-    def values(self, inputs: Inputs, backward: Backward | None = None) -> Values:
+    def values(self, inputs: Inputs, backward: Backward | None = None, pick: int = 0) -> Values:
         recipe = {"name": self.name, "init": self.init, "seed": 0, "weights": self.weights}
         asked = {"inputs": list(inputs.items()), "backward": backward and vars(backward)}
-        return values_in(self._ask("values", **recipe, **asked))
+        return values_in(self._ask("values", **recipe, **asked, pick=pick))
 
     def _ask(self, verb: str, **args: Any) -> dict[str, Any]:
         """One that raises or dies is a fault of the challenge, not of the candidate."""

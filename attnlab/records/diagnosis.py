@@ -46,6 +46,8 @@ class DiffReport:
 
     outcome: DiffOutcome
     part: Literal["output", "gradient", "weights"] = "output"  # that differs
+    returned: tuple[int, ...] = ()  # tensors that mine and the reference return, unless each is one
+    compared: tuple[int, ...] = ()  # which of them were, counted from 1
     max_error: float = 0.0
     message: str = ""
     hint: str = ""

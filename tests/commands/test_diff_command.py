@@ -255,3 +255,38 @@ class Attn(nn.Module):
     assert "not compared: what forward does with past (None here)" in " ".join(said.out.split())
     fed = shell("diff", "bad.py:Attn", "right.py:Attn", "--input", "past: B S D")
     assert (fed.code, "bad.py:14" in fed.out) == (1, True)
+
+
+def test_every_tensor_that_is_returned_is_compared(shell):
+    """Wrong weights beside a right output are a difference; what has another shape is told apart,
+    and so is what only one side returns."""
+    right = """
+import torch
+from torch import nn
+
+
+class Attn(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.q, self.k = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        weights = (self.q(x) @ self.k(x).mT).softmax(-1)
+        return weights @ x, weights
+"""
+    Path("right.py").write_text(right)
+
+    def said(last):
+        Path("mine.py").write_text(right.replace("weights @ x, weights", last))
+        told = shell("diff", "mine.py:Attn", "right.py:Attn", "--init", "dim=8")
+        return told.code, " ".join(told.out.split())
+
+    code, out = said("weights @ x, weights * 2")
+    assert (code, "tensor 2 of the 2 that are returned differs" in out) == (1, True)
+    assert "mine.py:13" in out
+    code, out = said("weights @ x, weights.mean(1)")
+    assert (code, "tensor 1 of what is returned (2)" in out) == (0, True)
+    assert "tensor 2 is not compared: it is" in out
+    code, out = said("weights @ x")
+    assert (code, "(1 of yours and 2 of the reference)" in out) == (0, True)
+    assert "all 2 tensors that are returned" in said("weights @ x, weights")[1]

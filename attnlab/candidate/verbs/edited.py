@@ -9,6 +9,7 @@ import time
 import types
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from itertools import islice
 from typing import Any, Self
 
 import torch
@@ -38,9 +39,10 @@ def edited_results(
     weights: dict[str, Tensor],
     inputs: Given,
     seconds: float,
+    pick: int = 0,
     **recipe: Any,
 ) -> Any:
-    """The first tensor that the module returns, as the verb `values` calls it, with each change of
+    """Tensor `pick` of what the module returns, called as by the verb `values`, with each change of
     its text; None where it raises or has other weights. A change is what stands in place of some
     lines, by the first and last of them. Ends early after so many seconds of CPU; `took` says how
     many it took."""
@@ -55,7 +57,7 @@ def edited_results(
             result = None
             with _interrupted():
                 edited.change(first, last, new)
-                result = _call(session, weights, inputs, recipe)
+                result = _call(session, weights, inputs, recipe, pick)
             edited.undo()
             results.append(result)
     return {"results": results, "took": time.process_time() - begun}
@@ -150,7 +152,11 @@ def _is_definition(node: ast.stmt) -> bool:
 
 
 def _call(
-    session: Session, weights: dict[str, Tensor], inputs: Given, recipe: dict[str, Any]
+    session: Session,
+    weights: dict[str, Tensor],
+    inputs: Given,
+    recipe: dict[str, Any],
+    pick: int,
 ) -> Tensor | None:
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
@@ -165,5 +171,5 @@ def _call(
             out = session.invoke(fresh(cast_inputs(inputs, torch.float64)))
     finally:
         torch.set_default_dtype(default)
-    found = next(iter(tensors_in([out])), None)
+    found = next(islice(tensors_in([out]), pick, None), None)
     return None if found is None else numbers_of(found)

@@ -24,11 +24,13 @@ def values(
     patches: list[dict[str, Any]] | None = None,
     only_output: bool = False,
     backward: dict[str, Any] | None = None,
+    pick: int = 0,
 ) -> Any:
     """Build the target in float64, load weights, call it; all values, or the output alone.
 
     `patches` are records of call, slot and value: results to be put in place of its own. With
-    `backward`, the fields of a `Backward`, values have gradients."""
+    `backward`, the fields of a `Backward`, values have gradients. Of the tensors that are returned
+    number `pick` is the output."""
     lent = {(p["call"], p["slot"]): p["value"] for p in patches or ()}
     given = fresh(cast_inputs(inputs, torch.float64))
 
@@ -41,12 +43,13 @@ def values(
 
     with OtherTarget(session):
         recorder = GradientRecorder(Backward(**backward)) if backward else ValueRecorder(lent)
-        found = record_values(build, load, session.invoke, given, recorder)
+        found = record_values(build, load, session.invoke, given, recorder, pick)
     if only_output:
         return {"result": found.result}
     return {
         "values": [{**vars(value), "numbers": value.numbers} for value in found.values],
         "output": found.output,
         "result": found.result,
-        "others": found.others,
+        "returned": found.returned,
+        "alone": found.alone,
     }
