@@ -105,15 +105,15 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
         said = f"{_looked_at(report)}, {ONE_SIZE if files.sizes else SEVERAL}"
         report = replace(report, message="; ".join(filter(None, (said, report.message))))
     found = context.weight_matcher.found
-    names = (found.entries if found else None) or context.contract.weights
+    names = report.weights or (found.entries if found else None) or context.contract.weights
     renamed = {n: said for n, said in names.items() if n != said}
     return replace(report, weights=renamed, loaded=files.says)
 
 
 def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Sizes]) -> DiffReport:
     report = DiffReport(outcome="same")
-    note = "" if all(job.checkpoints) else _load_likely_weights(probe)
-    if note is None or (note and files.sizes):
+    likely = {} if all(job.checkpoints) else _load_likely_weights(probe)
+    if likely is None or (likely and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
         return replace(refused, hint=MAPPED if job.own else "")
     if files.sizes:
@@ -132,6 +132,7 @@ def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Siz
             break
     if report.outcome == "same" and all(job.checkpoints):
         report = files.compare(probe) or report
+    report = replace(report, weights=likely, guessed=bool(likely))
     return with_files(report, _names(job))
 
 
@@ -308,13 +309,13 @@ def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask, pick: int) -> H
     return holds
 
 
-def _load_likely_weights(probe: Probe) -> str | None:
-    """How the weights were loaded: the map with which most values are equal where none is proven;
+def _load_likely_weights(probe: Probe) -> dict[str, str] | None:
+    """How the weights were loaded where no map is proven: by that with which most values are equal;
     None where the weights cannot be loaded at all."""
     if not probe.loaded.refusal:
-        return ""
+        return {}
     inputs = probe.draw("none")
-    best: tuple[int, str] | None = None
+    best: tuple[int, dict[str, str]] | None = None
     reference = probe.reference
     assert reference is not None
     theirs = Side(reference.values(inputs))

@@ -55,4 +55,5 @@ class DiffReport:
     diagnosis: tuple[Diagnosis, ...] = ()
     runs: int = 0  # how often mine was run again
     weights: dict[str, str] = field(default_factory=dict)  # mine by the reference's, if renamed
+    guessed: bool = False  # the way of the weights, of which nothing proves that it is right
     loaded: str = ""  # from which files, at which sizes

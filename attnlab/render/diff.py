@@ -11,6 +11,10 @@ from attnlab.render.screen import Screen, bare_table, plural, truncate
 
 AROUND = 2  # equal steps that are shown before the first that differs
 MAPPED = 6  # weights, without --all-rows
+GUESSED = (
+    "This is a guess by names and shapes: nothing proves which weight of yours is which of the "
+    "reference's. Where it is wrong, so is what is said above; --weights FILE settles it."
+)
 MOST = 12  # steps that differ, without --all-rows
 HEADS = {
     "same": ("ok", "ok", "the outputs are equal"),
@@ -60,7 +64,7 @@ class DiffPage:
         if steps or self.all_rows:
             show_steps(self.report, screen, self.all_rows)
         if self.report.weights:
-            show_weights(self.report.weights, screen, self.all_rows)
+            show_weights(self.report, screen, self.all_rows)
         screen.do_next(self.next)
 
     def document(self) -> Document:
@@ -76,14 +80,18 @@ class DiffPage:
             "diagnosis": plain(self.report.diagnosis),
             "steps": plain(self.report.steps),
             "weights": self.report.weights,
+            "weights_guessed": self.report.guessed,
             "loaded": self.report.loaded,
             "next": self.next,
         }
 
 
-def show_weights(weights: dict[str, str], screen: Screen, everything: bool = False) -> None:
+def show_weights(report: DiffReport, screen: Screen, everything: bool = False) -> None:
     """How mine were made of the reference's, as --weights takes it."""
+    weights = report.weights
     screen.heading("weights of yours by those of the reference, as --weights FILE takes them")
+    if report.guessed and report.outcome == "different":
+        screen.prose(GUESSED)
     shown = list(weights.items())[: None if everything else MAPPED]
     for name, said in shown:
         screen.one_line(f'  "{name}" = "{said}"')

@@ -290,3 +290,29 @@ class Attn(nn.Module):
     code, out = said("weights @ x")
     assert (code, "(1 of yours and 2 of the reference)" in out) == (0, True)
     assert "all 2 tensors that are returned" in said("weights @ x, weights")[1]
+
+
+def test_a_way_of_the_weights_that_is_a_guess_is_shown_as_one(shell):
+    """Where other names and a wrong line stand together nothing proves which weight is which."""
+    right = """
+import torch
+from torch import nn
+
+
+class Gated(nn.Module):
+    def __init__(self, dim: int):
+        super().__init__()
+        self.value, self.gate = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x: torch.Tensor):
+        return self.value(x) * torch.sigmoid(self.gate(x))
+"""
+    Path("right.py").write_text(right)
+    mine = right.replace("self.value", "self.inner").replace("self.gate", "self.open")
+    Path("mine.py").write_text(mine.replace("sigmoid", "tanh"))
+    told = shell("diff", "mine.py:Gated", "right.py:Gated", "--init", "dim=8")
+    assert (told.code, "This is a guess by names and shapes" in told.out) == (1, True)
+    assert '"open.weight" = "gate.weight"' in told.out
+    Path("mine.py").write_text(mine)
+    told = shell("diff", "mine.py:Gated", "right.py:Gated", "--init", "dim=8")
+    assert (told.code, "guess" in told.out) == (0, False)

@@ -89,9 +89,11 @@ def _search_sizes(contract: Contract) -> list[Sizes]:
     return [drawn[1], drawn[0]] if contract.vary and len(drawn) > 1 else drawn[:1]
 
 
-def likely_weights(context: MatchContext, sizes: Sizes) -> Iterator[tuple[dict[str, Tensor], str]]:
+def likely_weights(
+    context: MatchContext, sizes: Sizes
+) -> Iterator[tuple[dict[str, Tensor], dict[str, str]]]:
     """The module's parameters by each map that names and shapes allow, the likeliest first, with
-    the map in words. None of them is proven."""
+    the map. None of them is proven."""
     trial = Trial(context, sizes)
     if _size_mismatch(trial):
         return
@@ -100,7 +102,7 @@ def likely_weights(context: MatchContext, sizes: Sizes) -> Iterator[tuple[dict[s
             indices = evaluate_map(entries, trial.shapes, trial.known)
         except Misfit:
             continue
-        yield map_weights(trial.weights, indices), ", ".join(entries.values())
+        yield map_weights(trial.weights, indices), dict(entries)
 
 
 class Trial:
