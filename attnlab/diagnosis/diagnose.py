@@ -94,8 +94,11 @@ def _searched(
         if guessed:
             found = replace(guessed, runs=found.runs + guessed.runs)
             named = _named(found, again, sizes, sources)
-    alike = fix and any(d.relation == fix.relation or d.confirmed for d in named)
-    return found, (fix,) if fix and not alike else named
+    if fix and not any(d.relation == fix.relation or d.confirmed for d in named):
+        return found, (fix,)
+    same = (fix.file, fix.line, fix.relation) if fix else None
+    changed = (fix if (d.file, d.line, d.relation) == same and fix else d for d in named)
+    return found, tuple(changed)
 
 
 def _tells(named: Sequence[Diagnosis]) -> bool:
@@ -162,7 +165,8 @@ def _is_shown(fix: Fix, first: Pairing, draw: Draw, text: str) -> bool:
     if draw.with_change is None:
         return False
     after = Pairing(draw.with_change(text, fix.lines), first.theirs)
-    made = (i for i, v in enumerate(after.mine.values) if v.line == fix.line and v.call >= 0)
+    lines = ((i, (v.line, *v.callers)) for i, v in enumerate(after.mine.values) if v.call >= 0)
+    made = (i for i, called in lines if fix.line in called)
     return any(after.found[i] and after.is_new(i, first) for i in made if i != after.mine.output)
 
 

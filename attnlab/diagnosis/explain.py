@@ -236,7 +236,7 @@ def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -
     op = called(theirs.values[step].op)
     filled = relation is not None and relation.kind == "dropped"  # room that theirs writes into
     if relation and relation.kind.startswith(SPECIFIC) and not filled:
-        says = f"what this line computes goes on {relation.says}"
+        says = f"what this line computes is left {relation.says}"
     else:
         relation = Relation("missing-step", "")
         says = f"the reference applies {op} to what this line computes, and this file does not"

@@ -264,7 +264,11 @@ class Search:
         if len(side.values) <= max(before.wrong, default=0):
             return 0  # it raised, or took another way
         still = set(after.wrong)
-        return sum(i not in still for i in before.wrong if i > index and after.is_new(i, before))
+        right = [i for i in before.wrong if i > index and i not in still]
+        new = [i for i in right if after.is_new(i, before)]
+        if len(new) < len(right):  # an old value hides those that it is made of, which may be wrong
+            new = [i for i in new if after.matches[i]]
+        return len(new)
 
     # ------------------------------------------------------------ what may be put there
 

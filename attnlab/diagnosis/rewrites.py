@@ -39,6 +39,7 @@ OPPOSITES = {
 SAYS = {
     "axes-mixed": "axes are mixed: they have to change places before this",
     "exchanged": "two operands are in the wrong order",
+    "wrongly-joined": "two conditions, or masks, are joined the wrong way",
     "exponent": "a factor, a root or a power is not the right one",
     "extra-argument": "an argument is too much",
     "extra-step": "a step is one too many",
@@ -113,6 +114,8 @@ def _kind(mutation: str, source: Source, edit: Edit) -> str:
     """What is wrong where an edit of a mutation makes it right."""
     if mutation == "operator-inverted":
         start, end, new = edit.splices[0]
+        if set(new) & set("&|^"):
+            return "wrongly-joined"
         return "sign" if source.text[start:end].count("+") != new.count("+") else "exponent"
     return OPPOSITES.get(mutation, mutation)
 

@@ -24,6 +24,7 @@ SYMBOLS: dict[str, set[str]] = {
     "mask-inverted": {"~", "not"},
     "sign": {"+", "-"},
     "exponent": {"*", "/"},
+    "wrongly-joined": {"&", "|", "^"},
     "comparison-shifted": {"<", ">", "=", "!"},
 }
 

@@ -187,3 +187,60 @@ def test_the_reference_suggests_what_it_writes_in_such_places():
 def test_two_lines_tell_how_one_is_wrong(old, new, kind):
     """By the words that only one of them has."""
     assert difference(old, new) == kind
+
+
+WINDOWED = """import torch
+from torch import nn
+
+
+def hidden(S, window):
+    far = torch.arange(S)[:, None] - torch.arange(S)
+    return (far < 0) | (far >= window)
+
+
+class Near(nn.Module):
+    def __init__(self, width, reach):
+        super().__init__()
+        self.reach = reach
+        self.qkv = nn.Linear(width, 3 * width)
+
+    def attend(self, q, k, v):
+        scores = q @ k.mT / q.shape[-1] ** 0.5
+        return scores.masked_fill(hidden(q.shape[1], self.reach), -torch.inf).softmax(-1) @ v
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        return x + self.attend(q, k, v)
+"""
+
+
+def windowed(*changes):
+    """What is named where this much of the text is changed, and the lines that are."""
+    text, lines = WINDOWED, WINDOWED.splitlines()
+    for old, new in changes:
+        text = text.replace(old, new)
+    wrong = {n for n, line in enumerate(text.splitlines(), 1) if line != lines[n - 1]}
+    assert len(wrong) == len(changes)
+    return diff(text, WINDOWED).diagnosis, wrong
+
+
+def test_two_faults_of_which_one_makes_scores_and_one_masks_them_are_both_named():
+    """A wrong value in the mask, by which each position sees itself alone, made the average equal
+    its values and so hid the scores."""
+    named, wrong = windowed((" / q.shape[-1] ** 0.5", ""), ("far >= window", "far > window"))
+    assert {d.line for d in named} == wrong
+    assert all(d.confirmed for d in named)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "fix"),
+    [
+        ("(far < 0) | (", "(far < 0) & (", "(far < 0) | (far >= window)"),
+        ("self.attend(q, k, v)", "self.attend(q, q, v)", "self.attend(q, k, v)"),
+    ],
+)
+def test_a_change_is_shown_beside_what_the_values_say_of_its_line(old, new, fix):
+    """Also where what is computed on the line is computed in a function that it calls."""
+    (named,), (line,) = windowed((old, new))
+    assert (named.line, named.confirmed) == (line, True)
+    assert fix in named.fix
