@@ -33,7 +33,7 @@ from attnlab.probe.reference import BadReference
 from attnlab.probe.weights.match import likely_weights
 from attnlab.records import Code, Job
 from attnlab.records.diagnosis import DiffReport
-from attnlab.sizes import Sizes
+from attnlab.sizes import Sizes, with_head_dim
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
@@ -80,7 +80,7 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
         context.reference.names = job.reference_names
     sizes_of = rounds(context.contract, context.dice.plain, narrow=True)
     telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]][:ROUNDS]
-    telling += [stated for stated in [context.contract.sizes] if stated not in telling]
+    telling += [s for s in [with_head_dim(context.contract.sizes)] if s not in telling]
     files = Checkpoints()
     if any(job.checkpoints):
         built = [Probe(context, sizes) for sizes in telling[:2]]
@@ -155,9 +155,7 @@ def _each_output(
             break
         draws = draws_of(pick)
         mine, theirs = draws[0].mine({}).result, draws[0].theirs.result
-        if mine is None or theirs is None:
-            continue
-        if other_shape(mine, theirs):
+        if mine is not None and theirs is not None and other_shape(mine, theirs):
             shapes = f"{tuple(mine.shape)} in yours, {tuple(theirs.shape)} in the reference"
             apart.append(f"tensor {pick + 1} is not compared: it is {shapes}")
             continue

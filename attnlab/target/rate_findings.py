@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from attnlab.target.source_walk import Function, Told, called
 
 FACTORS = {"LambdaLR", "MultiplicativeLR"}
+WARM_UP = re.compile(r"warm", re.IGNORECASE)
 
 
 def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
@@ -61,3 +63,24 @@ def _scales_by(value: ast.expr, rate: str) -> bool:
     if isinstance(value.op, ast.Mult):
         return any(_scales_by(side, rate) for side in sides)
     return isinstance(value.op, ast.Add | ast.Sub) and any(_scales_by(s, rate) for s in sides)
+
+
+def factors_rounded_down(tree: ast.Module) -> Iterator[Told]:
+    """`return step // warmup_steps`: 0 until the warm-up is over, and 1 after it."""
+    for function in ast.walk(tree):
+        if not isinstance(function, (*Function.__args__, ast.Lambda)):
+            continue
+        for value in _returned(function):
+            for node in ast.walk(value):
+                if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
+                    continue
+                if WARM_UP.search(ast.unparse(node.right)):
+                    yield Told(
+                        node.lineno,
+                        "rate-rounded-down",
+                        f"`{ast.unparse(node)[:60]}` rounds down: it is 0 all through the warm-up, "
+                        "so nothing is learned until then. Divide with /",
+                    )
+
+
+RULES = (rates_as_factors, factors_rounded_down)

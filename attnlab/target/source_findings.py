@@ -48,7 +48,8 @@ from attnlab.target.loss_findings import (
     uneven_elbos,
 )
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
-from attnlab.target.rate_findings import rates_as_factors
+from attnlab.target.pair_findings import RULES as PAIR_RULES
+from attnlab.target.rate_findings import RULES as RATE_RULES
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
 from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
@@ -111,7 +112,8 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         separate_shuffles,
         turned_skews,
         *BLOCK_RULES,
-        rates_as_factors,
+        *RATE_RULES,
+        *PAIR_RULES,
         *SPLIT_RULES,
         zero_products,
         rolls_that_go_on,

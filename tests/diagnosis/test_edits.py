@@ -244,3 +244,24 @@ def test_a_change_is_shown_beside_what_the_values_say_of_its_line(old, new, fix)
     (named,), (line,) = windowed((old, new))
     assert (named.line, named.confirmed) == (line, True)
     assert fix in named.fix
+
+
+def test_the_width_of_a_head_is_known_at_the_stated_sizes_too():
+    """They are the last that are tried, and name the width and the heads alone."""
+    text = """from torch import nn
+
+
+class Near(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+
+    def forward(self, x):
+        return x.transpose(1, 2).softmax(-1)
+"""
+    contract = Contract(
+        sizes={"B": 2, "S": 5, "D": 12, "H": 3},
+        init={"width": "D", "heads": "H"},
+        inputs=(Input(name="x", axes=("B", "H", "S", "hd")),),
+        vary=("B", "S"),
+    )
+    assert diff(text, text, contract).outcome == "same"

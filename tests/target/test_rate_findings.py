@@ -30,3 +30,22 @@ def test_a_factor_is_no_rate(first, then, given, lines):
     text = TEXT.format(first=first, then=then, given=given)
     found = [f for f in source_findings(text, "net.py") if f.rule == "rate-squared"]
     assert [f.line for f in found] == lines
+
+
+@pytest.mark.parametrize(
+    ("returned", "lines"),
+    [
+        ("(step + 1) // warmup", [4]),
+        ("base * (step // cfg.warmup_steps)", [4]),
+        ("(step + 1) / warmup", []),
+        ("0.1 ** (step // every)", []),
+        ("min(1.0, step / warmup)", []),
+    ],
+)
+def test_a_warm_up_is_not_rounded_down(returned, lines):
+    """It is 0 to its end; a rate that falls every so many steps is rounded on purpose."""
+    text = (
+        f"\ndef factor(step):\n    if step < warmup:\n        return {returned}\n    return 1.0\n"
+    )
+    found = [f for f in source_findings(text, "net.py") if f.rule == "rate-rounded-down"]
+    assert [f.line for f in found] == lines
