@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from attnlab.errors import Refused, Unreadable
+from attnlab.files import PARSING
 from attnlab.records import Job, Limits, Report, TrainingReport
 from attnlab.records.job import Stage
 from attnlab.target.command_line import TraceCommand
@@ -19,6 +21,7 @@ from attnlab.target.fitted import STAGES, first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
 from attnlab.target.source import read_source
+from attnlab.target.source_walk import Function
 from attnlab.target.trace_advice import omitted_inputs
 
 STEPS = 20  # of training that are watched
@@ -26,6 +29,10 @@ IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
 ROOTS = 3  # modules of a file that are looked at one after the other
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
+BACKWARD = re.compile(r"(^|_)(backward|grad|grads|gradient|gradients|vjp)(_|$)")
+# A backward pass sums over what the forward pass keeps: weights over the batch, products of a
+# softmax over its queries.
+REVERSED = frozenset({"softmax-axis", "batch-contraction"})
 
 
 def triage_job(
@@ -208,7 +215,7 @@ def look_at(
     alone = _module_instead(typed, report, job, run)
     if isinstance(alone, str):
         return _without_module(report, alone) if alone else report
-    note(f"it took no optimizer step: looking at {alone.candidate.name} alone")
+    note(f"it took no optimizer step: looking at {alone.candidate.name or 'what it runs'} alone")
     return _merge_reports(report, run(alone))
 
 
@@ -243,15 +250,29 @@ def _with_root(
 
 
 def ignored_lines(files: frozenset[str]) -> dict[tuple[str, int], frozenset[str]]:
-    """By file and line: the rules that a comment `# attnlab: ignore[rule]` switches off."""
+    """By file and line: the rules that a comment `# attnlab: ignore[rule]` switches off, and those
+    that say nothing of a backward pass that is written by hand."""
     found: dict[tuple[str, int], frozenset[str]] = {}
     for file in files:
         try:
             text = read_source(Path(file), file).text
         except (Unreadable, OSError):
             continue
+        found |= {(file, number): REVERSED for number in backward_lines(text)}
         for number, line in enumerate(text.splitlines(), 1):
             if match := IGNORE.search(line):
                 rules = [word.strip() for word in (match[1] or "").split(",") if word.strip()]
-                found[file, number] = frozenset(rules or [ALL])
+                found[file, number] = frozenset(rules or [ALL]) | found.get((file, number), set())
     return found
+
+
+def backward_lines(text: str) -> Iterator[int]:
+    """The lines of functions that compute gradients by hand, by their names."""
+    try:
+        with PARSING:
+            tree = ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError):
+        return
+    for node in ast.walk(tree):
+        if isinstance(node, Function) and BACKWARD.search(node.name):
+            yield from range(node.lineno, (node.end_lineno or node.lineno) + 1)
