@@ -161,9 +161,9 @@ def _each_output(
             continue
         compared.append(pick + 1)
         report = diagnose(*draws, probe.sizes, sources)
-        if report.outcome == "different":
-            says = f"tensor {pick + 1} of the {max(report.returned)} that are returned differs"
-            report = replace(report, message="; ".join(filter(None, (says, report.message))))
+    if report.outcome == "different" and report.returned:
+        says = f"tensor {compared[-1]} of the {max(report.returned)} that are returned differs"
+        report = replace(report, message="; ".join(filter(None, (says, report.message))))
     if report.outcome == "same":
         report = replace(report, message="; ".join(apart))
     return replace(report, compared=tuple(compared) if report.returned else ()), right

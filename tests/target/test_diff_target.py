@@ -66,17 +66,20 @@ def test_weights_that_cannot_be_matched_are_no_difference(tmp_path):
 @pytest.mark.parametrize(
     ("wrong", "says"),
     [
-        (lambda text: text.replace("* other", "* 2 * other"), "different"),
-        (lambda text: text, "same"),
+        (
+            lambda text: text.replace("* other", "* 2 * other"),
+            "tensor 1 of the 2 that are returned",
+        ),
+        (lambda text: text, "tensor 1 of what is returned (1 of yours and 2 of the reference)"),
     ],
 )
-def test_of_several_outputs_the_first_is_compared(wrong, says, tmp_path):
-    """A tuple or a dict is no reason to say that outputs differ; that it was one is said."""
+def test_of_several_outputs_those_of_both_are_compared(wrong, says, tmp_path):
+    """A tuple or a dict is no reason to say that outputs differ; how many there are is said."""
     right = RIGHT.replace("return one * other.sigmoid()", "return one * other.sigmoid(), other")
     mine = RIGHT.replace("return one * other.sigmoid()", 'return {"y": one * other.sigmoid()}')
     diff = compared(tmp_path, wrong(mine), right)
-    assert diff.outcome == says
-    assert "the first tensor" in diff.message
+    assert diff.outcome == ("different" if "* 2 *" in wrong(mine) else "same")
+    assert says in diff.message
 
 
 MINE_WITH_HEADS = """
