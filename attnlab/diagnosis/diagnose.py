@@ -97,8 +97,10 @@ def _searched(
     if fix and not any(d.relation == fix.relation or d.confirmed for d in named):
         return found, (fix,)
     same = (fix.file, fix.line, fix.relation) if fix else None
-    changed = (fix if (d.file, d.line, d.relation) == same and fix else d for d in named)
-    return found, tuple(changed)
+    likely = {(d.file, d.line, d.relation) for d in named if not d.confirmed}
+    if fix is None or same not in likely:
+        return found, named
+    return found, tuple(fix if (d.file, d.line, d.relation) == same else d for d in named)
 
 
 def _tells(named: Sequence[Diagnosis]) -> bool:

@@ -24,6 +24,8 @@ def far_neighbours(tree: ast.Module) -> Iterator[Told]:
             for node in nodes
             if isinstance(node, ast.Assign) and called(node.value) in DISTANCES
             for target in node.targets
+        } - {
+            name for node in nodes if called(_value(node)) not in DISTANCES for name in set_by(node)
         }
         for node in nodes:
             if not isinstance(node, ast.Call) or called(node) != "topk":
@@ -49,15 +51,16 @@ def one_direction_twice(tree: ast.Module) -> Iterator[Told]:
     """Two losses of the same logits and targets, added as the two directions of one."""
     for _, nodes in scopes(tree):
         known: dict[str, str] = {}  # the names of losses by their calls
-        for node in nodes:
-            if not isinstance(node, ast.Assign) or len(node.targets) != 1:
+        for node in sorted(nodes, key=lambda n: getattr(n, "lineno", 0)):
+            for name in set_by(node):
+                changed = [c for c in known if re.search(rf"\b{re.escape(name)}\b", c)]
+                for old in changed:  # its arguments are others now
+                    del known[old]
+            if not isinstance(node, ast.Assign) or called(node.value) not in LOSSES:
                 continue
             name, call = ast.unparse(node.targets[0]), ast.unparse(node.value)
-            changed = [c for c in known if re.search(rf"\b{re.escape(name)}\b", c)]
-            for old in changed:  # its arguments are others now
-                del known[old]
-            if called(node.value) not in LOSSES:
-                continue
+            if sum(isinstance(n, ast.Call) for n in ast.walk(node.value)) > 1:
+                continue  # as a model that is called twice, with another dropout
             other = known.setdefault(call, name)
             if other != name and _are_added(nodes, other, name):
                 yield Told(
@@ -66,6 +69,17 @@ def one_direction_twice(tree: ast.Module) -> Iterator[Told]:
                     f"{other} and {name} are both `{call[:60]}`: a loss of pairs has two "
                     "directions, and the second takes the transposed logits",
                 )
+
+
+def _value(node: ast.AST) -> ast.AST:
+    return node.value if isinstance(node, ast.Assign) else node
+
+
+def set_by(node: ast.AST) -> set[str]:
+    """The names that a statement gives a value, also several at once."""
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, (ast.AugAssign, ast.For)) else targets
+    return {n.id for target in targets for n in ast.walk(target) if isinstance(n, ast.Name)}
 
 
 def _are_added(nodes: list[ast.AST], one: str, other: str) -> bool:

@@ -10,6 +10,8 @@ from attnlab.target.source_walk import Function, Told, called
 
 FACTORS = {"LambdaLR", "MultiplicativeLR"}
 WARM_UP = re.compile(r"warm", re.IGNORECASE)
+NOW = re.compile(r"^(?!.*(total|max|num_|n_)).*(step|epoch|iter|\bit\b|\bt\b|\bi\b)", re.IGNORECASE)
+SCHEDULE = re.compile(r"lr|rate|factor|sched|warm|lambda", re.IGNORECASE)
 
 
 def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
@@ -68,13 +70,13 @@ def _scales_by(value: ast.expr, rate: str) -> bool:
 def factors_rounded_down(tree: ast.Module) -> Iterator[Told]:
     """`return step // warmup_steps`: 0 until the warm-up is over, and 1 after it."""
     for function in ast.walk(tree):
-        if not isinstance(function, (*Function.__args__, ast.Lambda)):
+        if not isinstance(function, Function) or not SCHEDULE.search(function.name):
             continue
         for value in _returned(function):
             for node in ast.walk(value):
                 if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.FloorDiv):
                     continue
-                if WARM_UP.search(ast.unparse(node.right)):
+                if WARM_UP.search(ast.unparse(node.right)) and NOW.search(ast.unparse(node.left)):
                     yield Told(
                         node.lineno,
                         "rate-rounded-down",

@@ -29,7 +29,7 @@ IGNORE = re.compile(r"#\s*attnlab:\s*ignore(?:\[([\w\s,-]*)\])?")
 ROOTS = 3  # modules of a file that are looked at one after the other
 NO_TRAINING = TrainingReport(steps=0)
 ALL = "*"  # a comment that names no rule is about all
-BACKWARD = re.compile(r"(^|_)(backward|grad|grads|gradient|gradients|vjp)(_|$)")
+BACKWARD = re.compile(r"(^|_)(backward|vjp)$")
 # A backward pass sums over what the forward pass keeps: weights over the batch, products of a
 # softmax over its queries.
 REVERSED = frozenset({"softmax-axis", "batch-contraction"})

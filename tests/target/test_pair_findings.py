@@ -19,6 +19,7 @@ def lines_of(text, rule):
         ("torch.cdist(a, b)", "(-gap).topk(k).indices", []),
         ("-torch.cdist(a, b)", "gap.topk(k).indices", []),
         ("a @ b.mT", "gap.topk(k).indices", []),
+        ("torch.cdist(a, b)\n    gap = -gap", "gap.topk(k).indices", []),
     ],
 )
 def test_the_nearest_are_the_smallest_distances(made, taken, lines):
@@ -34,6 +35,8 @@ def test_the_nearest_are_the_smallest_distances(made, taken, lines):
         ("F.cross_entropy(logits, at)", "F.cross_entropy(logits, at)", [3]),
         ("F.cross_entropy(logits, at)", "F.cross_entropy(logits.t(), at)", []),
         ("F.cross_entropy(logits, at)\n    logits = logits.t()", "F.cross_entropy(logits, at)", []),
+        ("F.cross_entropy(logits, at)\n    logits, at = other", "F.cross_entropy(logits, at)", []),
+        ("F.cross_entropy(net(x), at)", "F.cross_entropy(net(x), at)", []),
     ],
 )
 def test_both_directions_of_a_loss_are_there(first, then, lines):

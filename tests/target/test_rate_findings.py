@@ -39,6 +39,7 @@ def test_a_factor_is_no_rate(first, then, given, lines):
         ("base * (step // cfg.warmup_steps)", [4]),
         ("(step + 1) / warmup", []),
         ("0.1 ** (step // every)", []),
+        ("total_steps // warmup", []),
         ("min(1.0, step / warmup)", []),
     ],
 )
