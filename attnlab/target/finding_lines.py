@@ -9,6 +9,7 @@ from dataclasses import replace
 from attnlab.records import Finding, Job, Report
 from attnlab.target.source import parse
 from attnlab.target.source_findings import STATISTICS, source_findings
+from attnlab.target.source_walk import called, line_of
 
 
 def add_source_findings(report: Report, job: Job) -> Report:
@@ -145,10 +146,20 @@ def _where_replaced(finding: Finding, job: Job) -> Finding:
         and target.attr in names
         and ast.unparse(target.value) != "self"
     ]
+    if len(found) == 1:  # in a function: where that is called
+        makers = [f.name for f in _around(tree, found[0])]
+        calls = [n for n in ast.walk(tree) if makers and called(n) == makers[-1]]
+        found = [line_of(calls[0])] if len(calls) == 1 else found
     if len(found) != 1 or found[0] == finding.line:
         return finding
     says = f"{finding.message} (this line makes it, when the optimizer is already there)"
     return replace(finding, line=found[0], message=says)
+
+
+def _around(tree: ast.Module, line: int) -> list[ast.FunctionDef]:
+    """The functions that a line belongs to, the innermost last."""
+    functions = (n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef))
+    return [f for f in functions if f.lineno <= line <= (f.end_lineno or 0)]
 
 
 def _where_called(finding: Finding, job: Job) -> Finding:
@@ -156,8 +167,7 @@ def _where_called(finding: Finding, job: Job) -> Finding:
     if finding.rule != "optimizer-made-again" or finding.file != job.candidate.file:
         return finding
     tree = parse(job.candidate.text, job.candidate.file)
-    functions = [n for n in ast.walk(tree) if isinstance(n, ast.FunctionDef)]
-    makers = [f for f in functions if f.lineno <= finding.line <= (f.end_lineno or 0)]
+    makers = _around(tree, finding.line)
     loops = [n for n in ast.walk(tree) if isinstance(n, ast.For | ast.While)]
     if not makers or any(loop.lineno <= finding.line <= (loop.end_lineno or 0) for loop in loops):
         return finding

@@ -58,33 +58,6 @@ def _is_turned_view(node: ast.AST, padded: set[str]) -> bool:
     return called(node) in VIEWS and ast.unparse(node).partition(".")[0] in padded
 
 
-def zero_products(tree: ast.Module) -> Iterator[Told]:
-    """`x @ A.T @ B.T` where both A and B begin at zero: neither ever gets a gradient."""
-    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
-        zero: dict[str, int] = {}
-        for node in ast.walk(kind):
-            if isinstance(node, ast.Assign) and re.search(
-                r"Parameter\((torch\.)?zeros\(", ast.unparse(node.value)
-            ):
-                zero[ast.unparse(node.targets[0])] = node.lineno
-        text = ast.unparse(kind)
-        drawn = [n for n in zero if re.search(rf"_\({n}\b|{n}\.\w+_\(", text)]
-        zero = {n: line for n, line in zero.items() if n not in drawn}
-        for node in ast.walk(kind):
-            if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
-                names = re.findall(r"self\.\w+", ast.unparse(node))
-                used = [name for name in zero if name in names]
-                if len(used) > 1:
-                    yield Told(
-                        zero[used[0]],
-                        "initialization",
-                        f"{used[0]} and {used[1]} begin at zero, and line {node.lineno} multiplies "
-                        "one by the other: the gradient of each is a multiple of the other, so "
-                        "neither ever moves. One of them needs random values",
-                    )
-                    break
-
-
 def rolls_that_go_on(tree: ast.Module) -> Iterator[Told]:
     """Shifted windows that are shifted once more, where they should be shifted back."""
     for _, nodes in scopes(tree):

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 
-from attnlab.target.source_walk import Function, Told, called
+from attnlab.target.source_walk import Function, Told, called, pairs_of
 
+SMALL = 0.1  # a number that is no factor
 FACTORS = {"LambdaLR", "MultiplicativeLR"}
 WARM_UP = re.compile(r"warm", re.IGNORECASE)
 NOW = re.compile(r"^(?!.*(total|max|num_|n_)).*(step|epoch|iter|\bit\b|\bt\b|\bi\b)", re.IGNORECASE)
@@ -19,21 +20,22 @@ def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
     multiplied with it."""
     functions = {n.name: n for n in ast.walk(tree) if isinstance(n, Function)}
     rates = {
-        ast.unparse(k.value)
+        _word(k.value): ast.unparse(k.value)
         for n in ast.walk(tree)
         if isinstance(n, ast.Call)
         for k in n.keywords
-        if k.arg == "lr" and not isinstance(k.value, ast.Constant)
+        if k.arg == "lr" and _word(k.value)
     }
     for call in ast.walk(tree):
         if called(call) not in FACTORS or not isinstance(call, ast.Call):
             continue
         given = [*call.args[1:2], *(k.value for k in call.keywords if k.arg == "lr_lambda")]
         for function in given:
-            body: ast.AST | None = functions.get(ast.unparse(function))
-            body = function if isinstance(function, ast.Lambda) else body
-            returned = list(_returned(body)) if body is not None else []
-            names = [rate for rate in rates for value in returned if _scales_by(value, rate)]
+            bound = getattr(function, "args", None) if called(function) == "partial" else None
+            inner = bound[0] if bound else function
+            body: ast.AST | None = functions.get(_word(inner))
+            body = inner if isinstance(inner, ast.Lambda) else body
+            names = [] if body is None else [t for r, t in rates.items() if _returns(body, r)]
             if names:
                 yield Told(
                     call.lineno,
@@ -42,6 +44,17 @@ def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
                     f"{called(call)} multiplies it with the optimizer's own, lr={names[0]}: what "
                     f"is used is {names[0]} squared. Return a factor, 1.0 for the full rate",
                 )
+
+
+def _returns(body: ast.AST, rate: str) -> bool:
+    """Whether a function may return a rate; what it sets itself is looked up."""
+    own: dict[str, list[ast.expr]] = {}
+    for target, value in (pair for node in ast.walk(body) for pair in pairs_of(node)):
+        own.setdefault(ast.unparse(target), []).append(value)
+    values = [v for r in _returned(body) for v in own.get(ast.unparse(r), [r])]
+    if not rate.isidentifier():  # a number: alone it may be a floor
+        return any(isinstance(v, ast.BinOp) and _scales_by(v, rate, own) for v in values)
+    return any(_scales_by(value, rate, own) for value in values)
 
 
 def _returned(body: ast.AST) -> Iterator[ast.expr]:
@@ -53,18 +66,25 @@ def _returned(body: ast.AST) -> Iterator[ast.expr]:
             yield node.value
 
 
-def _scales_by(value: ast.expr, rate: str) -> bool:
+def _word(value: ast.expr) -> str:
+    """The last name of a value, `peak` of `self.config.peak`, or a small number."""
+    if isinstance(value, ast.Constant) and isinstance(value.value, float) and value.value < SMALL:
+        return str(value.value)
+    return str(getattr(value, "attr", getattr(value, "id", "")))
+
+
+def _scales_by(value: ast.expr, rate: str, own: Container[str]) -> bool:
     """Whether a value is a rate, or a product with one, that is divided by none."""
-    if ast.unparse(value) == rate:
-        return True
     if not isinstance(value, ast.BinOp):
-        return False
+        return _word(value) == rate and ast.unparse(value) not in own
     sides = (value.left, value.right)
     if isinstance(value.op, ast.Div):
-        return _scales_by(value.left, rate) and rate not in ast.unparse(value.right)
+        divided = rate in map(_word, (n for n in ast.walk(value.right) if isinstance(n, ast.expr)))
+        return _scales_by(value.left, rate, own) and not divided
     if isinstance(value.op, ast.Mult):
-        return any(_scales_by(side, rate) for side in sides)
-    return isinstance(value.op, ast.Add | ast.Sub) and any(_scales_by(s, rate) for s in sides)
+        return any(_scales_by(side, rate, own) for side in sides)
+    sums = isinstance(value.op, ast.Add | ast.Sub) and rate.isidentifier()
+    return sums and any(_scales_by(side, rate, own) for side in sides)
 
 
 def factors_rounded_down(tree: ast.Module) -> Iterator[Told]:

@@ -26,6 +26,7 @@ from attnlab.target.cache_findings import (
     triangles_without_cache,
 )
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
+from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import (
     channel_norms,
     cut_rollouts,
@@ -35,7 +36,6 @@ from attnlab.target.formula_findings import (
     spreads_as_means,
     turned_skews,
     whole_quotients,
-    zero_products,
 )
 from attnlab.target.loss_findings import (
     blurred_labels,
@@ -54,8 +54,10 @@ from attnlab.target.repetition_findings import RULES as REPETITION_RULES
 from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.split_findings import RULES as SPLIT_RULES
+from attnlab.target.state_findings import RULES as STATE_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 from attnlab.target.view_findings import turned_views
+from attnlab.target.zero_findings import RULES as ZERO_RULES
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
 PERMUTES = {"randperm", "permutation"}
@@ -115,7 +117,9 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *RATE_RULES,
         *PAIR_RULES,
         *SPLIT_RULES,
-        zero_products,
+        *ZERO_RULES,
+        *FORECAST_RULES,
+        *STATE_RULES,
         rolls_that_go_on,
     )
     known: set[tuple[str, int]] = set()

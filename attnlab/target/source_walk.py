@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -47,3 +48,44 @@ def called(node: ast.AST) -> str:
         return ""
     function = node.func
     return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def pairs_of(node: ast.AST) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and what they are set to; `a, b = x, y` are two."""
+    if not isinstance(node, ast.Assign):
+        return
+    for target in node.targets:
+        names, values = getattr(target, "elts", None), getattr(node.value, "elts", None)
+        if names and values and len(names) == len(values):
+            yield from zip(names, values, strict=True)
+        else:
+            yield target, node.value
+
+
+def set_once(nodes: Iterable[ast.AST]) -> dict[str, ast.expr]:
+    """The names of a scope that have one value all through it."""
+    nodes = list(nodes)
+    times = Counter(
+        n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)
+    )
+    found = (pair for node in nodes for pair in pairs_of(node))
+    return {t.id: value for t, value in found if isinstance(t, ast.Name) and times[t.id] == 1}
+
+
+def terms(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 6) -> Counter[str]:
+    """What a sum adds up, how often each, names as their values in `known`; numbers are at ""."""
+    if isinstance(node, ast.Name) and isinstance(known.get(node.id), SUMS) and depth:
+        return terms(known[node.id], known, depth - 1)
+    if isinstance(node, ast.Constant) and isinstance(node.value, int):
+        return Counter({"": node.value})
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return Counter({name: -n for name, n in terms(node.operand, known, depth).items()})
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Add | ast.Sub):
+        found, sign = terms(node.left, known, depth), 1 if isinstance(node.op, ast.Add) else -1
+        for name, n in terms(node.right, known, depth).items():
+            found[name] += sign * n
+        return found
+    return Counter({ast.unparse(node): 1})
+
+
+SUMS = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Attribute)

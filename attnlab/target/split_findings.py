@@ -203,7 +203,6 @@ def _unguarded(body: list[ast.stmt], phase: str) -> Iterator[ast.AST]:
 
 
 LOSSES = re.compile(r"criterion|loss|cross_entropy|mse")
-TARGETS = re.compile(r"future|target|label|next|^y|horizon", re.IGNORECASE)
 
 
 def unsigned_differences(tree: ast.Module) -> Iterator[Told]:
@@ -287,30 +286,6 @@ def _orders(nodes: list[ast.AST]) -> Iterator[str]:
             yield ast.unparse(target.elts[1] if both and isinstance(target, ast.Tuple) else target)
 
 
-def targets_in_inputs(tree: ast.Module) -> Iterator[Told]:
-    """`past = s[i:end]` and `future = s[end - 1]`: the target is the last value that is given."""
-    for _, nodes in scopes(tree):
-        given: dict[tuple[str, str], str] = {}
-        for node in nodes:
-            if not isinstance(node, ast.Assign) or not isinstance(node.value, ast.Subscript):
-                continue
-            base, index = ast.unparse(node.value.value), node.value.slice
-            name = ast.unparse(node.targets[0])
-            if isinstance(index, ast.Slice) and index.upper is not None and index.lower is not None:
-                given[base, ast.unparse(index.upper)] = name
-            first = index.lower if isinstance(index, ast.Slice) else index
-            start = ast.unparse(first) if first is not None else ""
-            for (other, upper), inputs in given.items():
-                if other == base and start == f"{upper} - 1" and TARGETS.search(name):
-                    yield Told(
-                        node.lineno,
-                        "target-in-input",
-                        f"{ast.unparse(node)} begins with the last value of {inputs}, which ends "
-                        f"before {upper}: the model is asked for what it is given. It begins at "
-                        f"{upper}",
-                    )
-
-
 RULES = (
     copied_before_split,
     letters_order,
@@ -319,5 +294,4 @@ RULES = (
     unsigned_differences,
     graphs_of_validation,
     labels_left_behind,
-    targets_in_inputs,
 )

@@ -33,6 +33,34 @@ def test_a_factor_is_no_rate(first, then, given, lines):
 
 
 @pytest.mark.parametrize(
+    ("body", "made", "found"),
+    [
+        ("return c.peak_lr * step / c.warm_up", "lr=c.peak_lr", True),
+        ("lr = self.c.peak_lr * step\n        return lr", "lr=cfg.peak_lr", True),
+        ("return 3e-4 * min(1, step / 100)", "lr=3e-4", True),
+        ("lr = step / c.warm_up\n        return lr", "lr=c.lr", False),
+        ("return max(0.01, cosine(step))", "lr=0.01", False),
+        ("return 0.01 + 0.99 * cosine(step)", "lr=0.01", False),
+        ("return c.peak_lr * step / c.warm_up", "lr=1.0", False),
+        ("return cosine(step) / c.peak_lr * c.least", "lr=c.peak_lr", False),
+    ],
+)
+@pytest.mark.parametrize("given", ["self.schedule", "partial(self.schedule)"])
+def test_a_method_gives_factors_too(body, made, found, given):
+    """A rate has its name wherever it is kept; a local of that name and a floor are none."""
+    text = f"""
+class Trainer:
+    def __init__(self, cfg):
+        self.optimizer = AdamW(self.model.parameters(), {made})
+        self.scheduler = LambdaLR(self.optimizer, {given})
+    def schedule(self, step):
+        {body}
+"""
+    rules = [f.line for f in source_findings(text, "net.py") if f.rule == "rate-squared"]
+    assert rules == [5] * found
+
+
+@pytest.mark.parametrize(
     ("returned", "lines"),
     [
         ("(step + 1) // warmup", [4]),

@@ -166,16 +166,3 @@ def collate(rows):
     return tokens[order], lengths, {labels}
 """
     assert rules(text) == [("orders-differ", 5)] * found
-
-
-@pytest.mark.parametrize(("at", "found"), [("end - 1", True), ("end", False)])
-def test_a_forecast_begins_behind_what_is_given(at, found):
-    """The last value of the inputs is no target."""
-    text = f"""
-def item(s, i, n):
-    end = i + n
-    past = s[i:end]
-    future = s[{at}]
-    return past, future
-"""
-    assert rules(text) == [("target-in-input", 5)] * found
