@@ -257,3 +257,15 @@ def norms_in_the_stream(tree: ast.Module) -> Iterator[Told]:
                     "gives is added to that: the stream that should run through all layers is cut "
                     f"at each norm. Pre-norm is {name} = {name} + f(norm({name}))",
                 )
+
+
+RULES = (
+    channel_norms,
+    cut_rollouts,
+    narrow_positions,
+    norms_in_the_stream,
+    rolls_that_go_on,
+    spreads_as_means,
+    turned_skews,
+    whole_quotients,
+)

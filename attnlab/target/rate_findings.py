@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Container, Iterator
 
-from attnlab.target.source_walk import Function, Told, called, pairs_of
+from attnlab.target.source_walk import Function, Told, called, pairs_of, words
 
 SMALL = 0.1  # a number that is no factor
 FACTORS = {"LambdaLR", "MultiplicativeLR"}
@@ -18,6 +18,8 @@ SCHEDULE = re.compile(r"lr|rate|factor|sched|warm|lambda", re.IGNORECASE)
 def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
     """`LambdaLR(optimizer, get_lr)` where `get_lr` returns a rate: the optimizer's own rate is
     multiplied with it."""
+    if not FACTORS & words(tree):
+        return
     functions = {n.name: n for n in ast.walk(tree) if isinstance(n, Function)}
     rates = {
         _word(k.value): ast.unparse(k.value)

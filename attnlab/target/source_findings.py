@@ -27,16 +27,8 @@ from attnlab.target.cache_findings import (
 )
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
-from attnlab.target.formula_findings import (
-    channel_norms,
-    cut_rollouts,
-    narrow_positions,
-    norms_in_the_stream,
-    rolls_that_go_on,
-    spreads_as_means,
-    turned_skews,
-    whole_quotients,
-)
+from attnlab.target.formula_findings import RULES as FORMULA_RULES
+from attnlab.target.hidden_findings import RULES as HIDDEN_RULES
 from attnlab.target.loss_findings import (
     blurred_labels,
     frozen_statistics,
@@ -47,6 +39,9 @@ from attnlab.target.loss_findings import (
     turned_deviations,
     uneven_elbos,
 )
+from attnlab.target.noise_findings import RULES as NOISE_RULES
+from attnlab.target.normalisation_findings import RULES as NORMALISATION_RULES
+from attnlab.target.objective_findings import RULES as OBJECTIVE_RULES
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
 from attnlab.target.pair_findings import RULES as PAIR_RULES
 from attnlab.target.rate_findings import RULES as RATE_RULES
@@ -77,11 +72,10 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _shuffles,
         _splits,
         *SAMPLING_RULES,
+        *FORMULA_RULES,
         probability_arguments,
         masked_labels,
         frozen_statistics,
-        whole_quotients,
-        narrow_positions,
         turned_views,
         uneven_elbos,
         turned_averages,
@@ -96,7 +90,6 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         causal_without_cache,
         triangles_without_cache,
         lost_ties,
-        spreads_as_means,
         ids_of_zero,
         ignored_ends,
         pooled_tokens,
@@ -104,15 +97,11 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         opposite_masks,
         kept_fills,
         unread_masks,
-        cut_rollouts,
-        channel_norms,
-        norms_in_the_stream,
         open_memories,
         *REPETITION_RULES,
         position_norms,
         overlapping_windows,
         separate_shuffles,
-        turned_skews,
         *BLOCK_RULES,
         *RATE_RULES,
         *PAIR_RULES,
@@ -120,7 +109,10 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *ZERO_RULES,
         *FORECAST_RULES,
         *STATE_RULES,
-        rolls_that_go_on,
+        *HIDDEN_RULES,
+        *NOISE_RULES,
+        *NORMALISATION_RULES,
+        *OBJECTIVE_RULES,
     )
     known: set[tuple[str, int]] = set()
     lines = text.splitlines()

@@ -39,6 +39,13 @@ def _scopes(tree: ast.Module) -> Iterator[tuple[Scope, list[ast.AST]]]:
         yield scope, sorted(own, key=lambda n: getattr(n, "lineno", 0))
 
 
+@lru_cache(maxsize=4)
+def words(tree: ast.Module) -> frozenset[str]:
+    """The names in a text: of what it does not name, a rule need not look for."""
+    found = (getattr(n, "id", getattr(n, "attr", None)) for n in ast.walk(tree))
+    return frozenset(name for name in found if isinstance(name, str))
+
+
 def line_of(node: ast.AST) -> int:
     return int(getattr(node, "lineno", 0))
 

@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.target.source_walk import Told, called, line_of, pairs_of, scopes
+from attnlab.target.source_walk import Told, called, line_of, pairs_of, scopes, words
 
 BEST = re.compile(r"best", re.IGNORECASE)
 MODEL = re.compile(r"model|net|encoder|policy|agent|classifier", re.IGNORECASE)
@@ -21,6 +21,8 @@ def states_without_a_copy(tree: ast.Module) -> Iterator[Told]:
         for n in ast.walk(tree)
         if isinstance(n, ast.Call) and called(n) == "load_state_dict" and n.args
     ]
+    if not loads:
+        return
     read = {  # names that come from a file as well
         ast.unparse(target)
         for n in ast.walk(tree)
@@ -86,7 +88,7 @@ def _cuts(node: ast.Attribute | ast.Call) -> bool:
 
 def models_without_a_copy(tree: ast.Module) -> Iterator[Told]:
     """`best_model = model` in the loop that goes on to train it."""
-    for _, nodes in scopes(tree):
+    for _, nodes in scopes(tree) if any(map(BEST.search, words(tree))) else ():
         for loop in (n for n in nodes if isinstance(n, ast.For | ast.While)):
             inside = list(ast.walk(loop))
             fresh = {
@@ -102,8 +104,8 @@ def models_without_a_copy(tree: ast.Module) -> Iterator[Told]:
                         whole = isinstance(value, ast.Name | ast.Attribute) and MODEL.search(kept)
                         if not (whole and BEST.search(name) and MODEL.search(name)):
                             continue
-                        words = {kept, kept.partition(".")[0]}
-                        if BEST.search(kept) or words & fresh or not _trained(inside, kept):
+                        owners = {kept, kept.partition(".")[0]}
+                        if BEST.search(kept) or owners & fresh or not _trained(inside, kept):
                             continue
                         if any(_reads(n, name, loop.end_lineno or 0) for n in nodes):
                             yield Told(

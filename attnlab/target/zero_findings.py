@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.target.source_walk import Told, called, line_of
+from attnlab.target.source_walk import Told, called, line_of, words
 
 ZERO = re.compile(r"Parameter\((torch\.)?zeros\(")
 PRODUCTS = {"matmul", "mm", "bmm", "einsum", "linear"}
@@ -17,7 +17,8 @@ PASSED = re.compile(r"drop", re.IGNORECASE)
 
 def zero_products(tree: ast.Module) -> Iterator[Told]:
     """`x @ A.T @ B.T` where both A and B begin at zero: neither ever gets a gradient."""
-    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+    begin = {"zeros", "zeros_", "zero_"} & words(tree)
+    for kind in (n for n in ast.walk(tree) if begin and isinstance(n, ast.ClassDef)):
         zero = dict(_zeros(kind))
         for node in ast.walk(kind) if len(zero) > 1 else ():
             used = list(dict.fromkeys(n for n in _factors(node, zero) if n in zero))

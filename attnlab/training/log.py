@@ -29,6 +29,7 @@ class LossCall:
     crossed: bool = False  # its targets fit the ids in the order of the other axis
     padding: int | None = None  # the id that fills rows up, where it is among the targets
     padded: float = 0.0  # the share of the targets that it is
+    blank: bool = False  # that id is the blank of CTC, and stands before other labels
 
 
 @record

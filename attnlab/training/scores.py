@@ -36,6 +36,7 @@ class Alignment(NamedTuple):
     crossed: bool = False  # the rows of the targets are those of other positions
     padding: int | None = None
     padded: float = 0.0
+    blank: bool = False  # that id is the blank of CTC, and stands before other labels
 
 
 def rows_of(scores: Tensor) -> Tensor:
@@ -84,6 +85,20 @@ def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None)
             if places.numel() == len(rows):
                 return _best(places.reshape(-1), targets, ignored, ids)
     return Alignment()
+
+
+def counted_blanks(targets: Tensor, lengths: Any, blank: int) -> Alignment:
+    """Of the targets of ctc_loss: how many labels are the blank, but for those at the ends."""
+    counts = torch.as_tensor(lengths).reshape(-1).tolist()
+    whole = targets.dim() == 2
+    rows = targets if whole else list(torch.split_with_sizes(targets, counts))
+    found = total = 0
+    for row, count in zip(rows, counts, strict=True):
+        labels = row[:count].tolist()
+        while labels and labels[-1] == blank:
+            del labels[-1]
+        found, total = found + labels.count(blank), total + len(labels)
+    return Alignment(padding=blank, padded=found / max(total, 1), blank=found > 0)
 
 
 def counted_tails(targets: Tensor, lengths: Any) -> Alignment:

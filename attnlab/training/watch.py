@@ -305,7 +305,9 @@ class TrainingWatch:
         several = name in ("cross_entropy", "nll_loss") and scores.dim() > 1
         found = look.align(scores, target, ignored, call) if several else look.Alignment()
         if name == "ctc_loss":
-            found = look.counted_tails(target, given["target_lengths"])
+            found = look.counted_blanks(target, given["target_lengths"], given["blank"])
+            if not found.blank:
+                found = look.counted_tails(target, given["target_lengths"])
         if name in (*PAIRED, "kl_div"):
             probable = False
         elif name == "ctc_loss":

@@ -435,3 +435,18 @@ def test_gradients_taken_at_other_weights_may_be_cleared(climb, wrong, tmp_path)
     code = compile(path.read_text(), str(path), "exec")
     seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
     assert ("cleared-between-parts" in [f.rule for f in grave(seen)]) == wrong
+
+
+@pytest.mark.parametrize(
+    ("targets", "found"),
+    [
+        ("torch.tensor([[1, 0, 3, 4], [2, 3, 1, 2], [4, 1, 2, 1]])", True),
+        ("torch.tensor([1, 0, 3, 4, 2, 3, 1, 2, 4, 1, 2, 1])", True),
+        ("torch.tensor([[1, 4, 3, 4], [2, 3, 1, 2], [4, 1, 2, 1]])", False),
+        ("torch.tensor([[1, 2, 3, 4], [2, 3, 0, 0], [4, 0, 0, 0]])", False),
+    ],
+)
+def test_the_blank_of_ctc_is_no_label(targets, found, tmp_path):
+    """What stands before other labels is no padding; 0 is the blank by default."""
+    text = CTC.replace("{softmax}", "log_softmax").replace("torch.randint(1, 5, (3, 4))", targets)
+    assert ("blank-in-targets" in rules_of(text, tmp_path)) == found

@@ -24,7 +24,7 @@ RULES = (
     *(loop.optimizer_made_again, loop.accumulation_not_divided, loop.graphs_kept),
     *(loop.mode_while_training, loop.mode_while_evaluating, loop.same_batch),
     *(losses.shifts, losses.padding_counted, losses.probabilities, losses.mixed_rows),
-    losses.crossed_rows,
+    *(losses.crossed_rows, losses.blanks),
     *(losses.first_loss, losses.not_finite, losses.rising),
     *(weights.without_gradient, weights.not_optimized, weights.update_sizes, weights.decay),
     *(weights.frozen_moves, weights.flagged_modules),

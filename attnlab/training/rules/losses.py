@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 
 from attnlab.records.trace import Finding
 from attnlab.training.log import LossCall, TrainingLog
-from attnlab.training.rules.base import found
+from attnlab.training.rules.base import found, line_of
 
 SOME = 0.2  # of the calls: in a small batch all rows may happen to be of one length
 REBUILT = re.compile(r"vae\b|auto_?enc|recon|bottleneck|denois", re.IGNORECASE)
@@ -49,7 +49,7 @@ def shifts(log: TrainingLog) -> Iterator[Finding]:
 
 def padding_counted(log: TrainingLog) -> Iterator[Finding]:
     """Padding among the targets of a mean."""
-    for call in _steady(log, lambda c: c.padded > 0.02, SOME):
+    for call in _steady(log, lambda c: c.padded > 0.02 and not c.blank, SOME):
         if call.reduction == "none":
             continue
         message = ""
@@ -60,6 +60,13 @@ def padding_counted(log: TrainingLog) -> Iterator[Finding]:
                 f"{call.target_shape[1]} for every row. Give each target's own length"
             )
         yield found("padding-counted", _at(call), message, call=call, percent=100 * call.padded)
+
+
+def blanks(log: TrainingLog) -> Iterator[Finding]:
+    """Labels of CTC that are its blank, at the line that makes the loss."""
+    for call in _steady(log, lambda c: c.blank, SOME):
+        place = (call.file, line_of(log.source, r"\bCTCLoss\(", 0, 0) or call.line)
+        yield found("blank-in-targets", place, call=call, percent=100 * call.padded)
 
 
 def probabilities(log: TrainingLog) -> Iterator[Finding]:

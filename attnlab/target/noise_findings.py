@@ -1,0 +1,143 @@
+"""What the text of a file says of noise that is added by a schedule: of its two coefficients, the
+squares sum to 1."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+
+from attnlab.target.source_walk import Told, called, line_of, pairs_of, scopes, set_once, words
+
+PASSED = {"view", "reshape", "unsqueeze", "to", "float", "expand", "expand_as", "type_as"}
+PRODUCT = re.compile(r"cumprod|alphas?_?(bar|hat|cum|prod|t\b)", re.IGNORECASE)
+NOISE = re.compile(r"noise|eps|randn", re.IGNORECASE)
+ROOT = re.compile(r"sqrt|\*\* ?\(?0?\.5|\*\* ?\(1 ?/ ?2|pow\(|exp\(|\*\*")
+Known = Mapping[str, ast.expr]
+
+
+def coefficients_without_root(tree: ast.Module) -> Iterator[Told]:
+    """`ab.sqrt() * x + (1 - ab) * noise`, and the other way round."""
+    cumulated = "cumprod" in words(tree)
+    for _, nodes in scopes(tree) if cumulated or "sqrt" in words(tree) else ():
+        known = set_once(nodes)
+        for node in nodes:
+            if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+                continue
+            sides = _factors(node.left), _factors(node.right)
+            if any(len(side) != 2 for side in sides):
+                continue
+            for one, two in (sides, sides[::-1]):
+                bare = _bare(one, two, known, cumulated)
+                if bare:
+                    yield Told(
+                        node.lineno,
+                        "noise-without-root",
+                        f"`{ast.unparse(node)[:70]}` scales with {bare}, without a root: of the "
+                        "two coefficients the squares sum to 1, so the variance stays the same. "
+                        "Noise takes (1 - a).sqrt(), and what it is added to a.sqrt()",
+                    )
+                    break
+
+
+def _bare(one: list[ast.expr], two: list[ast.expr], known: Known, cumulated: bool) -> str:
+    """Which coefficient lacks its root, of a sum of two products; "" where none does."""
+    for first in one:
+        for second in two:
+            (root, a), (other_root, b) = _read(first, known), _read(second, known)
+            rest = _rest(b)
+            if (
+                root
+                and not other_root
+                and (rest == a or (_rest(a) == b and PRODUCT.search(b + _value(b, known))))
+            ):
+                return ast.unparse(second)
+            noise = any(NOISE.search(ast.unparse(f)) for f in two if f is not second)
+            named = PRODUCT.search(a + _value(a, known))
+            if rest == a and not root and not other_root and noise and named and cumulated:
+                return f"{ast.unparse(first)} and {ast.unparse(second)}"
+    return ""
+
+
+def _value(name: str, known: Known) -> str:
+    return ast.unparse(known[name]) if name in known else ""
+
+
+def _factors(node: ast.expr) -> list[ast.expr]:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        return _factors(node.left) + _factors(node.right)
+    return [node]
+
+
+def _read(node: ast.expr, known: Known) -> tuple[bool, str]:
+    """Whether a coefficient is a root, and what of."""
+    node = _peeled(node, known)
+    if isinstance(node, ast.Call) and called(node) == "sqrt":
+        inner = node.args[0] if node.args else getattr(node.func, "value", node)
+        return True, ast.unparse(_peeled(inner, known))
+    power = isinstance(node, ast.BinOp) and isinstance(node.op, ast.Pow)
+    if power and ast.unparse(node.right) == "0.5":  # type: ignore[attr-defined]
+        return True, ast.unparse(_peeled(node.left, known))  # type: ignore[attr-defined]
+    return False, ast.unparse(node)
+
+
+def _peeled(node: ast.expr, known: Known) -> ast.expr:
+    """A coefficient without what only fits its shape; a name as the formula that it stands for."""
+    while True:
+        inner = known.get(node.id) if isinstance(node, ast.Name) else None
+        if isinstance(inner, ast.BinOp | ast.Call) and _is_formula(inner):
+            node = inner
+        elif isinstance(node, ast.Call) and called(node) in PASSED:
+            node = getattr(node.func, "value", node)
+        elif isinstance(node, ast.Subscript) and "None" in ast.unparse(node.slice):
+            node = node.value
+        else:
+            return node
+
+
+def _is_formula(node: ast.expr) -> bool:
+    """`1 - a` or a root, perhaps in another shape."""
+    while (isinstance(node, ast.Call) and called(node) in PASSED) or isinstance(
+        node, ast.Subscript
+    ):
+        node = (
+            node.value
+            if isinstance(node, ast.Subscript)
+            else getattr(node.func, "value", node.func)
+        )
+    return bool(_rest(ast.unparse(node))) or _read(node, {})[0]
+
+
+def _rest(text: str) -> str:
+    """A of `1 - a`."""
+    match = re.fullmatch(r"\(?1(?:\.0)? - ([\w.\[\]]+)\)?", text)
+    return match[1] if match else ""
+
+
+def roots_in_name_only(tree: ast.Module) -> Iterator[Told]:
+    """`sqrt_one_minus_alphas = 1 - alphas_cumprod`: the name has the root, and the value none."""
+    for node in ast.walk(tree) if "cumprod" in words(tree) else ():
+        named = list(pairs_of(node))
+        if isinstance(node, ast.Call) and called(node) == "register_buffer" and len(node.args) > 1:
+            named = [(node.args[0], node.args[1])]
+        for target, value in named:
+            while (
+                isinstance(value, ast.Call) and len(value.args) == 1 and called(value) != "cumprod"
+            ):
+                value = value.args[0]  # noqa: PLW2901
+            text, name = ast.unparse(value), ast.unparse(target)
+            name = name.strip("'").rpartition(".")[2]
+            product = called(value) == "cumprod" or PRODUCT.search(text)
+            whole = isinstance(value, ast.Name | ast.Attribute | ast.Call) and product
+            if not re.match(r"sqrt_", name) or ROOT.search(text) or not (whole or _rest(text)):
+                continue
+            if isinstance(value, ast.Call) and called(value) != "cumprod":
+                continue
+            yield Told(
+                line_of(value),
+                "noise-without-root",
+                f"{name} is {text[:60]}, which is no root: say torch.sqrt({text[:60]})",
+            )
+
+
+RULES = (coefficients_without_root, roots_in_name_only)
