@@ -7,7 +7,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.target.source_walk import Function, Told, called, scopes
+from attnlab.target.source_walk import Function, Told, base, called, scopes
 
 PASSING = re.compile(
     r"norm|pool|down|up|patch|embed|proj|drop|reduc|expan|stem|head|act|out|pos|ln"
@@ -124,4 +124,37 @@ def narrow_stamps(tree: ast.Module) -> Iterator[Told]:
                     break
 
 
-RULES = (missing_sums, narrow_stamps)
+SCALES = re.compile(r"(^|_)(scale|gamma|sc|gain)(_|\d|$)")
+SHIFTS = re.compile(r"(^|_)(shift|beta|sh|bias)(_|\d|$)")
+ZEROED = re.compile(  # a layer of scales and shifts that begins at zero
+    r"(zeros_|constant_)\([^\n]*(ada|mod|cond|film|scale|emb|style)\w*(\[-?\d\]|\.linear|\.proj)*"
+    r"\.weight(\.data)?(, 0(\.0)?)?\)|(ada|mod|film|cond)\w*(\[-?\d\])?\.weight\.data\.zero_",
+    re.IGNORECASE,
+)
+
+
+def scales_from_zero(tree: ast.Module) -> Iterator[Told]:
+    """`norm(x) * scale + shift` where a layer that begins at zero makes the scale."""
+    text = ast.unparse(tree)
+    if not ZEROED.search(text) or re.search(r"ones_\(|fill_\(1|bias[^\n]*= 1\b", text):
+        return
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.BinOp) or not isinstance(node.op, ast.Add):
+            continue
+        product, shift = node.left, base(node.right)
+        if not isinstance(product, ast.BinOp) or not isinstance(product.op, ast.Mult):
+            continue
+        sides = (product.left, product.right)
+        scale = next((base(s) for s in sides if SCALES.search(base(s))), "")
+        if scale and SHIFTS.search(shift) and not scale.startswith("self."):
+            if re.search(rf"\b{scale} = (1(\.0)? \+|{scale} \+ 1)|\b{scale} \+= 1", text):
+                continue
+            yield Told(
+                node.lineno,
+                "scale-from-zero",
+                f"{ast.unparse(node)[:70]}: the layer that makes {scale} begins at zero, so at the "
+                f"start all of what was normalised is multiplied by 0. Multiply by (1 + {scale})",
+            )
+
+
+RULES = (missing_sums, narrow_stamps, scales_from_zero)

@@ -8,7 +8,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.target.source_walk import Told, called, line_of, scopes
+from attnlab.target.source_walk import Told, arguments, called, line_of, scopes
 
 WHOLE = re.compile(r"ids?$|tokens?|mask|idx|index|label|position|len")  # names of integers
 CHANNELS_FIRST = re.compile(r"\[(None, )?:, None, None\]|\.view\((1, )?-1, 1, 1\)")
@@ -259,11 +259,41 @@ def norms_in_the_stream(tree: ast.Module) -> Iterator[Told]:
                 )
 
 
+AHEAD = re.compile(r"look_?ahead|future|anti_?causal|backward|reverse|right_?(pad|context)|delay")
+
+
+def padded_ahead(tree: ast.Module) -> Iterator[Told]:
+    """`F.pad(x, (0, (k - 1) * d))` before a convolution that is to be causal."""
+    source = ast.unparse(tree)
+    if not re.search(r"causal|auto-?regressive|wavenet", source, re.IGNORECASE):
+        return
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        text = ast.unparse(kind)
+        if AHEAD.search(text.lower()) or not re.search(r"[Cc]onv1d\(", text):
+            continue
+        for node in ast.walk(kind):
+            given = [ast.unparse(a) for a in arguments(node)[1:2]]
+            found = re.fullmatch(r"[(\[]0, ([^,]+)[)\]]", "".join(given))
+            if called(node) != "pad" or found is None:
+                continue
+            name = found[1]
+            made = re.search(rf"{re.escape(name)} = ([^\n]+)", text)
+            width = f"{name} {made[1] if made else ''}"
+            if re.search(r"(kernel\w*|\bk\b|ks)(\[0\])? - 1|dilation", width):
+                yield Told(
+                    line_of(node),
+                    "padded-ahead",
+                    f"{ast.unparse(node)[:60]} pads at the end: position t then reads the inputs "
+                    f"up to t + {name}, which it is to predict. Pad at the beginning, ({name}, 0)",
+                )
+
+
 RULES = (
     channel_norms,
     cut_rollouts,
     narrow_positions,
     norms_in_the_stream,
+    padded_ahead,
     rolls_that_go_on,
     spreads_as_means,
     turned_skews,

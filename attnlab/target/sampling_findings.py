@@ -27,8 +27,13 @@ def _wrong_step(node: ast.AST, loops: bool) -> str:
     text = ast.unparse(node) if isinstance(node, (ast.Subscript, ast.BinOp, ast.Call)) else ""
     given = [ast.unparse(a) for a in node.args] if isinstance(node, ast.Call) else [""]
     name, first = called(node), (given or [""])[0]
-    if loops and re.fullmatch(
-        r"(\w*(logits|out|output|scores)\w*|(self|model)\w*\(.*\))\[:, 0(, :)?\]", text
+    read = not isinstance(getattr(node, "ctx", None), ast.Store)  # `scores[:, 0] = 0` begins beams
+    if (
+        loops
+        and read
+        and re.fullmatch(
+            r"(\w*(logits|out|output|scores)\w*|(self|model)\w*\(.*\))\[:, 0(, :)?\]", text
+        )
     ):
         return (
             f"{text} are the scores behind the first position, always the same: the next token "

@@ -29,6 +29,7 @@ from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import RULES as FORMULA_RULES
 from attnlab.target.hidden_findings import RULES as HIDDEN_RULES
+from attnlab.target.index_findings import RULES as INDEX_RULES
 from attnlab.target.loss_findings import (
     blurred_labels,
     frozen_statistics,
@@ -44,14 +45,17 @@ from attnlab.target.normalisation_findings import RULES as NORMALISATION_RULES
 from attnlab.target.objective_findings import RULES as OBJECTIVE_RULES
 from attnlab.target.padding_findings import ends_of_left_padding, rows_before_left_padding
 from attnlab.target.pair_findings import RULES as PAIR_RULES
+from attnlab.target.polarity_findings import RULES as POLARITY_RULES
 from attnlab.target.rate_findings import RULES as RATE_RULES
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
+from attnlab.target.rotary_findings import RULES as ROTARY_RULES
 from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.state_findings import RULES as STATE_RULES
+from attnlab.target.sum_findings import RULES as SUM_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
-from attnlab.target.view_findings import turned_views
+from attnlab.target.view_findings import turned_tables, turned_views
 from attnlab.target.zero_findings import RULES as ZERO_RULES
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
@@ -77,6 +81,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         masked_labels,
         frozen_statistics,
         turned_views,
+        turned_tables,
         uneven_elbos,
         turned_averages,
         turned_deviations,
@@ -103,7 +108,11 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         overlapping_windows,
         separate_shuffles,
         *BLOCK_RULES,
+        *INDEX_RULES,
+        *POLARITY_RULES,
         *RATE_RULES,
+        *ROTARY_RULES,
+        *SUM_RULES,
         *PAIR_RULES,
         *SPLIT_RULES,
         *ZERO_RULES,

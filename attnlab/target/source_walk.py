@@ -96,3 +96,41 @@ def terms(node: ast.expr, known: Mapping[str, ast.expr], depth: int = 6) -> Coun
 
 
 SUMS = (ast.Name, ast.BinOp, ast.UnaryOp, ast.Constant, ast.Attribute)
+
+
+MODULES = {"torch", "F", "nn", "np", "torch.nn.functional", "nn.functional", "functional", "numpy"}
+
+
+def arguments(call: ast.AST) -> list[ast.expr]:
+    """What a call is given, the tensor first whether it is a method or a function of torch."""
+    if not isinstance(call, ast.Call):
+        return []
+    owner = call.func.value if isinstance(call.func, ast.Attribute) else None
+    alone = owner is None or ast.unparse(owner) in MODULES
+    return list(call.args) if alone or owner is None else [owner, *call.args]
+
+
+def argument(call: ast.AST, place: int, *names: str) -> ast.expr | None:
+    """The argument of one of these names, or at this place, counting the tensor."""
+    given = arguments(call)
+    named = [k.value for k in getattr(call, "keywords", ()) if k.arg in names]
+    return next(iter((*named, *given[place : place + 1])), None)
+
+
+def base(node: ast.AST | None) -> str:
+    """The variable or attribute that a value is a view, a slice or a method's result of."""
+    while node is not None and not isinstance(node, ast.Name):
+        if isinstance(node, ast.Subscript | ast.Starred):
+            node = node.value
+        elif isinstance(node, ast.Call):
+            node = next(iter(arguments(node)), None)
+        elif isinstance(node, ast.Attribute):
+            return ast.unparse(node)
+        else:
+            return ""
+    return ast.unparse(node) if node is not None else ""
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """The names that stand in a text."""
+    return {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 from itertools import pairwise
 
-from attnlab.target.source_walk import Told, called, scopes
+from attnlab.target.source_walk import Function, Told, arguments, called, line_of, scopes
 
 VIEWS = {"view", "reshape"}
 MOVES = re.compile(r"transpose|permute|swapaxes|movedim|einsum|rearrange|\.T\b|\.mT\b|contiguous")
@@ -97,6 +97,10 @@ def _moved(axes: list[str], call: ast.Call) -> tuple[str, str] | None:
     if len(asked) == 1 and isinstance(call.args[0], ast.Tuple | ast.List):
         asked = [ast.unparse(a) for a in call.args[0].elts]
     last = axes[-1]
+    at = asked.index(last) if last in asked else len(asked)
+    alone = len(axes) == 3 and axes[1] not in asked and "1" not in asked
+    if alone and asked[:at] == axes[:1] and asked[at + 1 :]:  # (B, N, C) as (B, C, H, W)
+        return last, axes[1]
     parts = {ast.unparse(n.right) for a in asked for n in _quotients(a, last)}
     places: list[tuple[int, str]] = []
     for text in asked:
@@ -119,3 +123,69 @@ def _quotients(text: str, last: str) -> Iterator[ast.BinOp]:
             and ast.unparse(node.left) == last
         ):
             yield node
+
+
+def turned_tables(tree: ast.Module) -> Iterator[Told]:
+    """A table of positions, (1, N, C), that becomes an image by `reshape(1, C, h, w)`."""
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        widths = {
+            ast.unparse(n.targets[0]): size[1].removeprefix("self.")
+            for n in ast.walk(kind)
+            if isinstance(n, ast.Assign)
+            and (size := re.search(r"Parameter\(torch\.\w+\(1, [^,]+, ([\w.]+)\)", _plain(n.value)))
+        }
+        for node in ast.walk(kind) if widths else ():
+            if not isinstance(node, Function):
+                continue
+            tables = dict(widths)
+            for call in sorted(
+                ast.walk(node), key=lambda n: (line_of(n), isinstance(n, ast.Assign))
+            ):
+                if isinstance(call, ast.Assign):  # after the calls of its line
+                    _note_tables(call, tables)
+                if called(call) not in VIEWS or not isinstance(call, ast.Call):
+                    continue
+                asked = [ast.unparse(a) for a in arguments(call)[1:]]
+                width = "" if MOVES.search(ast.unparse(call.func)) else _table(call.func, tables)
+                at_front = asked[1:2] == ["-1"] or (asked[1:2] and asked[1].endswith(width))
+                if width and len(asked) == 4 and at_front and asked[0] == "1":
+                    yield Told(
+                        call.lineno,
+                        "reshape-moves-axes",
+                        f"{ast.unparse(call)[:70]} makes the rows of a table of (1, positions, "
+                        f"{width}) channels of an image: each channel gets numbers of many. Use "
+                        f"reshape(1, h, w, {width}).permute(0, 3, 1, 2)",
+                    )
+
+
+def _plain(node: ast.AST) -> str:
+    """The text of a value without what it is multiplied by."""
+    return ast.unparse(node).replace("nn.Parameter(", "Parameter(")
+
+
+def _note_tables(node: ast.Assign, tables: dict[str, str]) -> None:
+    """The variables that hold rows of a table."""
+    targets = getattr(node.targets[0], "elts", node.targets)
+    values = getattr(node.value, "elts", (node.value,))
+    for target, value in zip(targets, values, strict=False):
+        held = "" if MOVES.search(ast.unparse(value)) else _table(value, tables)
+        changed = re.search(
+            r"\b(view|reshape|interpolate|mean|sum|stack|cat)\(", ast.unparse(value)
+        )
+        if held and not changed:
+            tables[ast.unparse(target)] = held
+        elif isinstance(target, ast.Name):
+            tables.pop(target.id, None)
+
+
+def _table(node: ast.AST, tables: dict[str, str]) -> str:
+    """The width of the table that a value is rows of; "" for no table."""
+    while isinstance(node, ast.Subscript | ast.Attribute | ast.Call):
+        if ast.unparse(node) in tables:
+            break
+        index = getattr(node, "slice", None)
+        parts = index.elts if isinstance(index, ast.Tuple) else [index]
+        if any(isinstance(i, ast.Constant) for i in parts):
+            return ""
+        node = node.func if isinstance(node, ast.Call) else node.value
+    return tables.get(ast.unparse(node), "")

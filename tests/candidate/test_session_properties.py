@@ -93,6 +93,28 @@ def test_the_targets_of_a_demos_loss_promise_causality(loss, tmp_path):
     assert "causality" in failed(demo(LOSS.format(loss=loss), tmp_path))
 
 
+CALLED = """
+def {name}(x):
+    return x.cumsum(1) / x.exp().sum(1, keepdim=True)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Linear(4, 4)
+    def forward(self, x):
+        return {name}(self.w(x))
+Net()(torch.randn(3, 5, 4))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "promised"),
+    [("causal_attention", True), ("attention", False), ("noncausal_attention", False)],
+)
+def test_attention_that_is_called_causal_promises_it(name, promised, tmp_path):
+    """As a causal linear attention does that divides by the sum over all keys."""
+    assert ("causality" in failed(demo(CALLED.format(name=name), tmp_path))) == promised
+
+
 RESIDUAL = """
 class Net(nn.Module):
     def __init__(self):

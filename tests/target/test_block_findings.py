@@ -47,3 +47,21 @@ def test_stamps_are_subtracted_as_whole_numbers(made, found):
     """float32 has steps of 128 seconds beside those since 1970."""
     text = f"def gaps(stamps, offsets):\n    {made}\n    return t[:, 1:] - t[:, :-1]\n"
     assert [f.rule for f in source_findings(text, "net.py")] == ["dtype-narrowed"] * found
+
+
+@pytest.mark.parametrize(
+    ("scaled", "init", "found"),
+    [
+        ("x * scale.unsqueeze(1) + shift.unsqueeze(1)", "zeros_(b.ada[-1].weight)", True),
+        ("scale[:, None] * x + shift[:, None]", "constant_(self.mod.weight, 0)", True),
+        ("x * (1 + scale[:, None]) + shift[:, None]", "zeros_(b.ada[-1].weight)", False),
+        ("x * scale[:, None] + shift[:, None]", "normal_(b.ada[-1].weight)", False),
+        ("x * scale + shift", "zeros_(b.ada.weight); nn.init.ones_(b.ada.bias)", False),
+        ("x * self.scale + self.shift", "zeros_(b.ada.weight)", False),
+    ],
+)
+def test_a_scale_that_begins_at_zero_is_one_more(scaled, init, found):
+    """A scale that is learned from 1, or drawn, may be the factor itself."""
+    text = f"def modulate(x, shift, scale):\n    return {scaled}\n\nnn.init.{init}\n"
+    rules = [f.rule for f in source_findings(text, "net.py")]
+    assert rules == ["scale-from-zero"] * found

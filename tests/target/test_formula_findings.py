@@ -157,3 +157,25 @@ def test_a_state_is_detached_once_and_not_at_every_step(before, inside, lines):
     return state
 """
     assert [line for rule, line in rules(text) if rule == "gradient-cut"] == lines
+
+
+@pytest.mark.parametrize(
+    ("kind", "pad", "found"),
+    [
+        ("CausalConv", "(0, self.ahead)", True),
+        ("CausalConv", "[0, (self.k - 1) * self.dilation]", True),
+        ("CausalConv", "(self.ahead, 0)", False),
+        ("CausalConv", "(0, n - x.shape[-1])", False),
+        ("Lookahead", "(0, self.ahead)", False),
+        ("Conv", "(0, self.ahead)", False),
+    ],
+)
+def test_a_causal_convolution_is_padded_in_front(kind, pad, found):
+    """Padding to a length, and looking ahead on purpose, raise nothing."""
+    text = (
+        f"class {kind}(nn.Module):\n    def __init__(self, k, d):\n"
+        "        self.ahead = (k - 1) * d\n        self.conv = nn.Conv1d(9, 9, k, dilation=d)\n\n"
+        f"    def forward(self, x):\n        return self.conv(F.pad(x, {pad}))\n"
+    )
+    found_lines = [f.line for f in source_findings(text, "net.py") if f.rule == "padded-ahead"]
+    assert found_lines == [7] * found

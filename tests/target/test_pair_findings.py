@@ -45,3 +45,40 @@ def test_both_directions_of_a_loss_are_there(first, then, lines):
         f"def loss(logits, at):\n    one = {first}\n    two = {then}\n    return (one + two) / 2\n"
     )
     assert lines_of(text, "one-direction-twice") == lines
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        ("a.pow(2).sum(-1) - 2 * a @ b.mT + b.pow(2).sum(-1)", True),
+        ("(a[:, None] - b).pow(2).sum(-1).sqrt()", True),
+        ("((a - b) ** 2).sum(-1)", True),
+        ("2 * a @ b.mT - a.pow(2).sum(-1) - b.pow(2).sum(-1)", False),
+        ("-((a - b) ** 2).sum(-1)", False),
+        ("-torch.cdist(a, b)", False),
+        ("a @ b.mT", False),
+    ],
+)
+def test_a_distance_of_ones_own_has_a_sign(returned, found):
+    """Squares that are added grow with the distance; a function may return them negated."""
+    text = (
+        f"def sq_dist(a, b):\n    return {returned}\n\n"
+        "def near(a, b, k):\n    d = sq_dist(a, b)\n    return d.topk(k).indices\n"
+    )
+    assert lines_of(text, "far-neighbours") == [6] * found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ("F.mse_loss(q.detach(), z)", "F.mse_loss(z, q.detach())", True),
+        ("(q.detach() - z).pow(2).mean()", "((z - q.detach()) ** 2).mean()", True),
+        ("F.mse_loss(q, z.detach())", "F.mse_loss(z, q.detach())", False),
+        ("F.mse_loss(p, y.detach())", "F.mse_loss(r, x.detach())", False),
+        ("q - z.detach()", "z + (q - z).detach()", False),
+    ],
+)
+def test_two_terms_detach_two_sides(one, other, found):
+    """A codebook is moved by the one, and an encoder by the other."""
+    text = f"def loss(z, q):\n    a = {one}\n    b = {other}\n    return a + 0.25 * b\n"
+    assert lines_of(text, "detached-twice") == [2] * found

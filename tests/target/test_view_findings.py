@@ -61,3 +61,42 @@ def test_a_skew_is_meant():
         return padded.view(b, h, cols, rows)
     """
     assert lines(text) == []
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("grid.reshape(1, self.dim, g, g)", True),
+        ("grid.view(1, -1, g, g)", True),
+        ("grid.transpose(1, 2).reshape(1, self.dim, g, g)", False),
+        ("grid.reshape(1, g, g, self.dim).permute(0, 3, 1, 2)", False),
+        ("grid.reshape(1, g, g, -1)", False),
+    ],
+)
+def test_a_table_of_positions_is_permuted_to_an_image(made, found):
+    """Its rows are positions: channels come first by a permute alone."""
+    text = (
+        "class Net(nn.Module):\n    def __init__(self, dim, n):\n"
+        "        self.pos = nn.Parameter(torch.zeros(1, 1 + n * n, dim))\n\n"
+        "    def at(self, g):\n        first, grid = self.pos[:, :1], self.pos[:, 1:]\n"
+        f"        grid = {made}\n        return F.interpolate(grid, (9, 9))\n"
+    )
+    lines = [f.line for f in source_findings(text, "net.py") if f.rule == "reshape-moves-axes"]
+    assert lines == [7] * found
+
+
+@pytest.mark.parametrize(
+    ("axes", "made", "found"),
+    [
+        ("B, N, C", "x.view(B, C, H, W)", True),
+        ("B, C, N", "x.view(B, C, H, W)", False),
+        ("B, N, C", "x.transpose(1, 2).view(B, C, H, W)", False),
+        ("B, N, C", "x.view(B, N, heads, C // heads)", False),
+        ("B, N, C", "x.view(B, H, W, C)", False),
+    ],
+)
+def test_tokens_are_transposed_to_an_image(axes, made, found):
+    """(B, N, C) has its channels last, whatever is asked for."""
+    text = f"def to_map(x, H, W):\n    {axes} = x.shape\n    return {made}\n"
+    lines = [f.line for f in source_findings(text, "net.py") if f.rule == "reshape-moves-axes"]
+    assert lines == [3] * found

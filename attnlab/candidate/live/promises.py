@@ -103,6 +103,8 @@ def _called_causal(bench: Bench) -> Iterator[str]:
         for name in _always_called(forward) if forward is not None else ():
             if re.search("mask|band|tri", name) and CALLED.search(name):
                 yield f"{kind.__name__} masks with {name}"
+            elif re.search("att|conv", name) and CALLED.search(name):
+                yield f"{kind.__name__} calls {name}"
 
 
 def _always_called(node: ast.AST) -> Iterator[str]:

@@ -20,6 +20,7 @@ PASSED |= {"scatter_add", "scatter_add_", "index_add", "index_add_"}  # of exper
 TERMS = SUMS | {"dropout", "to", "clone", "contiguous", "type_as", "float", "mul", "mul_", "rmul"}
 TURNED = {"transpose", "permute", "mT", "swapaxes", "movedim"}
 GATES = {"gru_cell", "lstm_cell", "rnn_tanh_cell", "rnn_relu_cell"}
+JOINS = {"cat", "concat", "concatenate", "hstack"}
 NORMED = {"layer_norm", "rms_norm"}
 NEAR = 24  # steps
 
@@ -211,6 +212,7 @@ def _followed(rows: Rows, children: dict[int, list[int]], sublayer: Sublayer) ->
             op = ops[child]
             others = [p for p in op.parents if p not in seen]
             gated = op.op in GATES  # a cell takes up what it is given
+            gated |= op.op in JOINS and bool(above & set(others))  # as do layers of both, joined
             if gated or (op.op in SUMS and _meets(rows, others, above, sublayer.exit)):
                 return replace(sublayer, exit=last, added=True)
             if op.op == "linear" and projects:

@@ -180,6 +180,14 @@ def test_blocks_with_their_sums_raise_nothing(changes, tmp_path):
     assert [(f.rule, f.message) for f in found if f.severity != "note"] == []
 
 
+def test_attention_that_is_joined_to_its_input_is_added_with_it(tmp_path):
+    """`x + mlp(cat([x, attention(x)]))` has one sum for both."""
+    joined = "F.linear(torch.cat([x, h], -1), torch.ones(48, 24))"
+    first, second = "h = self.attention(self.one(x))", f"x = x + self.mlp[2](F.gelu({joined}))"
+    found = findings(tmp_path, BLOCK.format(**{**SUMS, "first": first, "second": second}), "Net")
+    assert "residual-missing" not in [f.rule for f in found]
+
+
 TIED = "self.a.weight = self.b.weight; self.a.weight = nn.Parameter(torch.ones(dim, dim))"
 SCALED = "self.c = nn.Parameter(torch.ones(dim)) * 0.5"
 RUN = "return self.b(self.a(x)) + END"

@@ -1,0 +1,169 @@
+"""What the text of a file says of rotary positions: tables that pair features as the rotation does
+not, and positions that stop where a cache is full."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from attnlab.target.source_walk import (
+    Function,
+    Told,
+    argument,
+    arguments,
+    called,
+    line_of,
+    names_in,
+    scopes,
+)
+
+ANGLES = re.compile(r"freq|ang|theta|emb|cos|sin|phase|outer|rot|inv_|sinusoid", re.IGNORECASE)
+JOINS = {"cat", "concat", "concatenate"}
+PAIRS = {
+    "neighbours": "features 2i and 2i + 1",
+    "halves": "feature i with the one half a head further",
+}
+
+
+def crossed_pairs(tree: ast.Module) -> Iterator[Told]:
+    """Angles doubled for neighbouring features, and a rotation that pairs halves, or the
+    reverse."""
+    tables: dict[str, ast.AST] = {}
+    turns: dict[str, ast.AST] = {}
+    for scope, nodes in scopes(tree):
+        if not isinstance(scope, Function):
+            continue
+        text = ast.unparse(scope)
+        waves = re.search(r"cos", text) and re.search(r"sin", text)
+        for node in nodes:
+            if waves and (kind := _doubled(node)):
+                tables.setdefault(kind, node)
+            if kind := _turned(node, nodes):
+                turns.setdefault(kind, node)
+    if len(tables) != 1 or len(turns) != 1 or tables.keys() == turns.keys():
+        return
+    ((table, made),) = tables.items()
+    ((turn, turned),) = turns.items()
+    other = "cat((f, f), dim=-1)" if turn == "halves" else "repeat_interleave(f, 2, dim=-1)"
+    yield Told(
+        line_of(made),
+        "rotary-pairs",
+        f"{ast.unparse(made)[:60]} gives one angle to {PAIRS[table]}, and line {line_of(turned)} "
+        f"rotates {PAIRS[turn]}: the two of a pair are turned by different angles, and scores "
+        f"depend on more than the distance. Double the angles with {other}",
+    )
+
+
+def _doubled(node: ast.AST) -> str:
+    """How each angle is put into two features."""
+    given = arguments(node)
+    first = ast.unparse(given[0]) if given else ""
+    name = called(node)
+    if name in (*JOINS, "stack") and isinstance(given[0] if given else None, ast.Tuple | ast.List):
+        parts = [ast.unparse(e) for e in getattr(given[0], "elts", ())]
+        axis = argument(node, 1, "dim", "axis")
+        last = axis is not None and ast.unparse(axis) == "-1"
+        if len(parts) == 2 and parts[0] == parts[1] and ANGLES.search(parts[0]) and last:
+            return "halves" if name in JOINS else "neighbours"
+    if not ANGLES.search(first):
+        return ""
+    if name == "repeat_interleave":
+        times = argument(node, 1, "repeats")
+        return "neighbours" if times is not None and ast.unparse(times) == "2" else ""
+    if name == "repeat" and len(given) > 1:
+        asked = [ast.unparse(a) for a in given[1:]]
+        if packed := re.search(r"-> [^']*\((\w+) (\w+)\)'", asked[0]):
+            sizes = [k.arg for k in getattr(node, "keywords", ())]
+            return "halves" if packed[1] in sizes else "neighbours" if packed[2] in sizes else ""
+        return "halves" if asked[-1] == "2" and set(asked[:-1]) == {"1"} else ""
+    return ""
+
+
+def _turned(node: ast.AST, nodes: list[ast.AST]) -> str:
+    """Which features are the two of a pair in `cat((-b, a))`, or in a stack of them."""
+    given = arguments(node)
+    parts: list[ast.expr] = getattr(given[0], "elts", []) if given else []
+    joins = called(node) in (*JOINS, "stack") and len(parts) == 2
+    if not joins or not isinstance(parts[0], ast.UnaryOp) or not isinstance(parts[0].op, ast.USub):
+        return ""
+    cut = ast.unparse(parts[0].operand)
+    for other in nodes:
+        if isinstance(other, ast.Assign) and line_of(other) <= line_of(node):
+            for target in other.targets:
+                names = [ast.unparse(e) for e in getattr(target, "elts", (target,))]
+                at = names.index(cut) if cut in names else -1
+                values = getattr(other.value, "elts", ())
+                if at >= 0:
+                    cut = ast.unparse(values[at] if values else other.value)
+                    break
+    if re.search(r"::\s?2|\[\.\.\., [01]\]|unbind\((dim=)?-1\)", cut):
+        kind = "neighbours"
+    elif re.search(r"chunk\(|split\(|unbind\(|\[\.\.\., [^\]]*:[^\]:]*\]", cut):
+        kind = "halves"
+    else:
+        return ""
+    return kind if (kind == "halves") == (called(node) in JOINS) else ""
+
+
+TRIMMED = re.compile(  # what a cache keeps: its last entries
+    r"\b(?P<kept>[\w.]+) = (\w+\.)*(k|v|keys?|val(ue)?s?|kv|\w*cache\w*|mem\w*|past\w*)"
+    r"\[[^\]\n]*-[a-z_][\w.]*:(?!\s*-)"
+)
+TURNS = re.compile(r"rope|rotary|rot_?emb|apply_rot|pos_?(emb|enc)|position|wpe", re.IGNORECASE)
+
+
+def positions_of_full_caches(tree: ast.Module) -> Iterator[Told]:
+    """`start = cache.k.size(2)` where the cache keeps its last entries alone: it stops growing."""
+    trims = {m["kept"].rpartition(".")[2]: m[0] for m in TRIMMED.finditer(ast.unparse(tree))}
+    if not trims:
+        return
+    sized = rf"\.({'|'.join(trims)})(\[[^\]]*\])?\.(size\(|shape\b)"
+    counts = [n.name for n in ast.walk(tree) if isinstance(n, Function) and _is_size(n, sized)]
+    sized += "".join(rf"|\.{name}\b" for name in counts)
+    sized += r"|^len\(" * ("__len__" in counts)
+    for _, nodes in scopes(tree):
+        made = [n for n in nodes if isinstance(n, ast.Assign)]
+        for start in made:
+            name = ast.unparse(start.targets[0])
+            counted = rf"arange\({name}, |\b{name} \+ .*arange|arange.*\+ {name}\b"
+            if not re.search(sized, ast.unparse(start.value)):
+                continue
+            places = {
+                ast.unparse(n.targets[0]) for n in made if re.search(counted, ast.unparse(n.value))
+            }
+            turned = _turned_by(nodes, places)
+            if len(turned) > 1 or (turned and not any("q" in n for n in turned)):
+                yield Told(
+                    start.lineno,
+                    "positions-of-full-cache",
+                    f"{ast.unparse(start)} counts what the cache holds, and `"
+                    f"{next(iter(trims.values()))[:50]}]` keeps its last entries alone: once it is "
+                    "full, all new tokens get the same positions. Count the tokens that were seen",
+                )
+
+
+def _is_size(function: Function, sized: str) -> bool:
+    """Whether a method returns how much a cache holds."""
+    last = function.body[-1]
+    return isinstance(last, ast.Return) and bool(re.search(sized, ast.unparse(last)))
+
+
+def _turned_by(nodes: list[ast.AST], places: set[str]) -> set[str]:
+    """What is turned by these positions before a cache is joined to it."""
+    joined: set[str] = set()
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, ast.Assign) and re.search(
+            r"\bcat\(|append\(|update\(", ast.unparse(node.value)
+        ):
+            joined |= names_in(node.targets[0])
+        if isinstance(node, ast.Call) and TURNS.search(ast.unparse(node.func)):
+            given = {name for a in node.args for name in names_in(a)}
+            if given & places and not given & joined:
+                found |= given - places - {"self"}
+                found |= {"itself"} if given <= places else set()
+    return found
+
+
+RULES = (crossed_pairs, positions_of_full_caches)
