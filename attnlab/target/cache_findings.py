@@ -167,3 +167,6 @@ def _counts_input(node: ast.AST, nodes: list[ast.AST]) -> bool:
         if isinstance(n, ast.Assign) and re.search(r"\.(shape|size\()", ast.unparse(n.value))
     ]
     return ".shape" in bound or ".size(" in bound or any(bound in names for names in sized)
+
+
+RULES = (positions_without_cache, causal_without_cache, triangles_without_cache)

@@ -20,11 +20,7 @@ from attnlab.target.argument_findings import (
     unread_masks,
 )
 from attnlab.target.block_findings import RULES as BLOCK_RULES
-from attnlab.target.cache_findings import (
-    causal_without_cache,
-    positions_without_cache,
-    triangles_without_cache,
-)
+from attnlab.target.cache_findings import RULES as CACHE_RULES
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import RULES as FORMULA_RULES
@@ -55,7 +51,7 @@ from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.state_findings import RULES as STATE_RULES
 from attnlab.target.sum_findings import RULES as SUM_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
-from attnlab.target.view_findings import turned_tables, turned_views
+from attnlab.target.view_findings import RULES as VIEW_RULES
 from attnlab.target.zero_findings import RULES as ZERO_RULES
 
 LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
@@ -80,8 +76,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         probability_arguments,
         masked_labels,
         frozen_statistics,
-        turned_views,
-        turned_tables,
+        *VIEW_RULES,
         uneven_elbos,
         turned_averages,
         turned_deviations,
@@ -91,9 +86,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         rows_before_left_padding,
         _scalers,
         _modes,
-        positions_without_cache,
-        causal_without_cache,
-        triangles_without_cache,
+        *CACHE_RULES,
         lost_ties,
         ids_of_zero,
         ignored_ends,

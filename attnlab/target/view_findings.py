@@ -189,3 +189,6 @@ def _table(node: ast.AST, tables: dict[str, str]) -> str:
             return ""
         node = node.func if isinstance(node, ast.Call) else node.value
     return tables.get(ast.unparse(node), "")
+
+
+RULES = (turned_views, turned_tables)
