@@ -10,8 +10,11 @@ from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
-    from attnlab.records import Report
+    from collections.abc import Callable
+
+    from attnlab.records import Job, Report
     from attnlab.records.diagnosis import DiffReport
+    from attnlab.target.command_line import TraceCommand
 
 PLACE = 103
 CODES = {"same": 0, "different": 1, "crashed": 1, "timeout": 1, "memory": 1, "cannot-compare": 3}
@@ -72,11 +75,14 @@ def command(
     with past_version(target) as (mine, named_mine), past_version(reference) as (past, shown):
         typed = replace(typed, target=mine)
         names = named_mine, shown
-        job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names)
         files = [absolute_path(f) if f else "" for f in (checkpoint, reference_checkpoint)]
-        job = replace(job, checkpoints=(files[0], files[1]))
+
+        def job_of(typed: TraceCommand) -> Job:
+            job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names)
+            return replace(job, checkpoints=(files[0], files[1]))
+
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
-        report = run_job(job)
+        job, report = _compared(typed, past, job_of)
     diff = _diff(report, untried_inputs(job))
     page = DiffPage(
         target=target,
@@ -88,6 +94,43 @@ def command(
         next=_next(diff, target),
     )
     return emit_also(page, json, CODES.get(page.outcome, 1), html)
+
+
+def _compared(
+    typed: TraceCommand, reference: str, job_of: Callable[[TraceCommand], Job]
+) -> tuple[Job, Report]:
+    """The job and its report; where the guessed inputs do not do, with those that the reference
+    runs with, which works."""
+    from attnlab.errors import Refused
+    from attnlab.target.diff_target import fed_by_reference
+    from attnlab.target.find_target import split_target
+    from attnlab.target.infer_inputs import Unfed
+
+    first: tuple[Job, Report] | None = None
+    try:
+        job = job_of(typed)
+        first = job, run_job(job)
+        if not first[1].diff or first[1].diff.outcome in ("same", "different"):
+            return first
+    except Unfed as error:
+        refused = error
+    fed = fed_by_reference(typed, reference, split_target(typed.target)[1], run_job)
+    if fed is None:
+        if first is None:
+            raise refused
+        return first
+    try:
+        job = job_of(fed)
+    except Refused:
+        if first is None:
+            raise
+        return first
+    report = run_job(job)
+    if first and (not report.diff or report.diff.outcome == "cannot-compare"):
+        return first
+    said = ", ".join(f'"{each}"' for each in fed.inputs)
+    note(f"inputs as the reference takes them: {said}; --input changes them")
+    return job, report
 
 
 def _diff(report: Report, untried: tuple[str, ...]) -> DiffReport:

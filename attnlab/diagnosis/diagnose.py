@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 
 from torch import Tensor
 
-from attnlab.diagnosis.edits import Fix, Holds, Lines, Run, find_fix
+from attnlab.diagnosis.edits import Fix, Holds, Lines, Run, Trials, find_fix
 from attnlab.diagnosis.explain import LIKELY, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
+from attnlab.diagnosis.lines import is_in_function, names_number
 from attnlab.diagnosis.loaded import makes_weights, misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
@@ -23,6 +24,7 @@ from attnlab.diagnosis.rewrites import fault_of
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
+OPERAND = "wrong-operand"
 MEASURED = ("scale", "sign", "offset")  # that the numbers alone tell
 STEPS = 400  # pairs that a report lists
 
@@ -75,7 +77,7 @@ def _searched(
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
     untold = not loaded and not _tells(named)
-    fix = _fixed(found.first, draw, again, sources) if untold else None
+    fix = _fixed(found.first, draw, again, sources, named) if untold else None
     fix = fix and _with_relation(fix, named)
     if fix and fix.confirmed:
         return found, (fix,)
@@ -126,7 +128,9 @@ def _named(
     return tuple(first.values())
 
 
-def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnosis | None:
+def _fixed(
+    first: Pairing, draw: Draw, again: Draw, sources: Sources, named: Sequence[Diagnosis]
+) -> Diagnosis | None:
     """What a change of the text shows."""
     files = {v.file for v in first.mine.values if v.file in sources.mine}
     right = again.theirs.result
@@ -134,11 +138,14 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
         return None
     file = files.pop()
     text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
-    second = again.edited, right
-    fix = find_fix(first, text, theirs, draw.edited, second, draw.holds)
+    trials = Trials(draw.edited, again.edited, right, draw.holds)
+    suspects = {line for d in named if d.file == file for line in (d.line, d.end_line)}
+    fix = find_fix(first, text, theirs, trials, suspects)
     if fix is None:
         return None
     sure = fix.sure and not equal_results(again.mine({}), again.theirs)
+    # One number is soon another one by accident, as where all sizes but one stay.
+    sure = sure and not (fix.kind == OPERAND and names_number(text, fix.line, fix.replaced))
     sure = sure and _is_shown(fix, first, draw, text)
     return Diagnosis(
         file=file,
@@ -156,7 +163,7 @@ def _fixed(first: Pairing, draw: Draw, again: Draw, sources: Sources) -> Diagnos
 def _with_relation(fix: Diagnosis, named: Sequence[Diagnosis]) -> Diagnosis:
     """A change with what the values say of its line, where they say it."""
     for d in named:
-        if d.file == fix.file and d.line == fix.line and d.relation not in VAGUE:
+        if (d.file, d.line) == (fix.file, fix.line) and d.relation not in (*VAGUE, *UNSURE):
             return replace(d, confirmed=fix.confirmed, confidence=fix.confidence, fix=fix.fix)
     return fix
 
@@ -209,7 +216,10 @@ def _upstream(named: Diagnosis, pairing: Pairing, sources: Sources) -> Diagnosis
     if named.relation not in UNSURE or is_in_difference(sources, named.file, named.line):
         return named
     values = (pairing.mine.values[i] for i in pairing.sources)
-    line = next((v.line for v in values if v.file == named.file and v.line < named.line), 0)
+    text = sources.mine.get(named.file, "")
+    lines = (n for v in values if v.file == named.file for n in (v.line, *v.callers))
+    above = (n for n in lines if n < named.line and is_in_function(text, named.line, n))
+    line = next(above, 0)
     if not line:
         return named
     says = f"the reference has nothing of what is computed from here to line {named.line}"

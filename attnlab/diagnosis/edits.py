@@ -10,9 +10,10 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -42,8 +43,20 @@ NOTHING = re.compile(r" [+-] 0\b(?!\.)")  # that is added
 # Runs changes of a text, each what stands in place of its lines from one to another, for some
 # seconds of CPU: what each returns, and how long all took.
 Lines = tuple[int, int, str]
-Holds = Callable[[str, Sequence[Lines]], Sequence[bool]]
+UNCHANGED: Lines = (1, 0, "")
+# Which changes are right elsewhere as well, and whether the text as it is, is wrong there.
+Holds = Callable[[str, Sequence[Lines]], tuple[Sequence[bool], bool]]
 Run = Callable[[str, Sequence[Lines], float], tuple[Sequence[Tensor | None], float]]
+
+
+class Trials(NamedTuple):
+    """Runs changes of a text: on a first draw, on a second one with its right output, and at other
+    sizes."""
+
+    first: Run
+    second: Run
+    right: Tensor
+    holds: Holds
 
 
 @dataclass(frozen=True)
@@ -70,6 +83,7 @@ class Fix:
     old: str  # an expression
     new: str  # what stands in place of it
     sure: bool
+    replaced: str = ""  # all that it replaces
 
     @property
     def line(self) -> int:
@@ -80,14 +94,12 @@ def find_fix(
     first: Pairing,
     text: str,
     others: Sequence[str],
-    run: Run,
-    again: tuple[Run, Tensor],
-    holds: Holds,
+    trials: Trials,
+    suspects: Collection[int] = (),
 ) -> Fix | None:
-    """The likeliest change that makes the output of two draws right, and `holds` elsewhere.
+    """The likeliest change that makes the output right in all trials.
 
-    `others` are texts of the reference; `again` runs changes on the second draw, whose right output
-    stands beside it."""
+    `others` are texts of the reference. The lines that are `suspects` are changed first."""
     right = first.theirs.result
     if right is None or len(first.mine.values) > MOST_VALUES or text.count("\n") > MOST_LINES:
         return None
@@ -95,31 +107,38 @@ def find_fix(
     if source is None:
         return None
     theirs = [parsed for other in others if (parsed := _parsed(other))]
-    changes = islice(changes_of(first, source, theirs), MOST)
-    hits, left = list[Change](), SECONDS
-    same, _ = run(text, [(1, 0, "")], SECONDS)
+    changes = islice(changes_of(first, source, theirs, suspects), MOST)
+    hits, left, telling = list[Change](), SECONDS, False
+    same, _ = trials.first(text, [UNCHANGED], SECONDS)
     if not same or (same[0] is not None and equal(same[0], right)):
         return None  # it is right as it is: what it kept of earlier calls is wrong
     while left > 0 and (batch := list(islice(changes, BATCH))):
         if hits and batch[0].rank > hits[0].rank:
             break
-        results, took = run(text, [change.lines for change in batch], left)
+        results, took = trials.first(text, [change.lines for change in batch], left)
         left -= took
         found = _right_ones(batch, results, right)
         if found:
-            results, _ = again[0](text, [change.lines for change in found], SECONDS)
-            found = _right_ones(found, results, again[1])
+            results, _ = trials.second(text, [change.lines for change in found], SECONDS)
+            found = _right_ones(found, results, trials.right)
         if found:
-            held = zip(found, holds(text, [change.lines for change in found]), strict=True)
-            hits += [change for change, holding in held if holding]
+            held, told = trials.holds(text, [change.lines for change in found])
+            telling = telling or told
+            hits += [change for change, right_there in zip(found, held, strict=True) if right_there]
     if not hits:
         return None
     line = hits[0].line
-    alone = all(abs(hit.line - line) <= 1 for hit in hits)
+    alone = telling and all(abs(hit.line - line) <= 1 for hit in hits)
     here = [hit for hit in hits if hit.line == line]
     bound = 10 * min(hit.error for hit in here) + ROUNDING  # a tiny number is nearly no number
     fixes = [
-        Fix(hit.kind, hit.lines, *_shown(source, hit.edit), alone and hit.kind not in MOVABLE)
+        Fix(
+            hit.kind,
+            hit.lines,
+            *_shown(source, hit.edit),
+            alone and hit.kind not in MOVABLE,
+            source.text[slice(*_span(hit.edit))],
+        )
         for hit in here
         if hit.error <= bound
     ]
@@ -144,10 +163,12 @@ def _parsed(text: str) -> Source | None:
         return None
 
 
-def changes_of(first: Pairing, source: Source, others: Sequence[Source]) -> Iterator[Change]:
+def changes_of(
+    first: Pairing, source: Source, others: Sequence[Source], suspects: Collection[int] = ()
+) -> Iterator[Change]:
     """Each change of a text once: what the reference suggests, then those of the most suspicious
     lines first."""
-    ranks = _ranks(first, source)
+    ranks = {**_ranks(first, source), **dict.fromkeys(suspects, 0)}
     found = list[Change]()
     for other in others:
         for kind, edit in suggestions(source, other):

@@ -29,13 +29,29 @@ def definition_line(text: str, line: int) -> int | None:
     tree = parse(text)
     if tree is None:
         return None
-    found = {
-        where
-        for name in _names(tree, line)
-        if len(_lines_that_read(tree, name)) == 1  # what others read as well is right
-        if (where := _follow(tree, name, line)) is not None and where != line
-    }
+    read = [n for n in _loads(tree) if n.lineno == line]
+    found = {where for node in read if (where := _follow(tree, node)) not in (None, line)}
     return found.pop() if len(found) == 1 else None
+
+
+def names_number(text: str, line: int, said: str) -> bool:
+    """Whether what a line reads by this name is a plain number, as far as the file tells."""
+    tree = parse(text)
+    read: ast.expr | None = None
+    if tree is not None:
+        read = next((n for n in _loads(tree) if n.lineno == line and ast.unparse(n) == said), None)
+    for _ in range(MOST_LINKS):
+        if tree is None or not isinstance(read, (ast.Name, ast.Attribute)):
+            break
+        read = next(iter(_given(tree, read)), None)
+    return read is not None and not isinstance(read, ast.Name | ast.Attribute) and _is_plain(read)
+
+
+def _loads(around: ast.AST) -> Iterator[ast.Name | ast.Attribute]:
+    """Where names and attributes are read."""
+    for node in ast.walk(around):
+        if isinstance(node, (ast.Name, ast.Attribute)) and isinstance(node.ctx, ast.Load):
+            yield node
 
 
 def _names(tree: ast.Module, line: int) -> set[str]:
@@ -51,34 +67,72 @@ def _names(tree: ast.Module, line: int) -> set[str]:
     return found
 
 
-def _lines_that_read(tree: ast.Module, name: str) -> set[int]:
-    """But for those that only hand it on under the same name."""
-    handed = {line for value, line in _assignments(tree, name) if isinstance(value, ast.Name)}
-    return {
-        node.lineno
-        for node in ast.walk(tree)
-        if (isinstance(node, ast.Attribute) and node.attr == name)
-        or (isinstance(node, ast.Name) and node.id == name)
-        if isinstance(node.ctx, ast.Load) and node.lineno not in handed
-    }
-
-
-def _follow(tree: ast.Module, name: str, before: int) -> int | None:
-    """Where a name gets a plain number, by way of names that only hand it on."""
+def _follow(tree: ast.Module, read: ast.expr) -> int | None:
+    """Where what is read gets a plain number, by way of names and calls that only hand it on."""
     for _ in range(MOST_LINKS):
-        given = [a for a in _assignments(tree, name) if a[1] != before]
-        if len(given) != 1:
+        if not isinstance(read, (ast.Name, ast.Attribute)):
+            return read.lineno if _is_plain(read) else None
+        given = _given(tree, read)
+        if len(given) != 1 or not _is_only_reader(tree, read):
             return None
-        value, line = given[0]
-        if isinstance(value, ast.Name) and value.id == name:
-            return _default_line(tree, name) or None
-        if not isinstance(value, (ast.Name, ast.Attribute)):
-            return line if _is_plain(value) else None
-        name = value.id if isinstance(value, ast.Name) else value.attr
+        read = given[0]
     return None
 
 
-def _assignments(tree: ast.AST, name: str) -> list[tuple[ast.expr, int]]:
+def _given(tree: ast.Module, read: ast.Name | ast.Attribute) -> list[ast.expr]:
+    """What a name or an attribute is set to: by statements, by calls of its function, or at last
+    by its default."""
+    if isinstance(read, ast.Attribute):
+        return [value for value, _ in _assignments(tree, read.attr)]
+    function = _function_in(tree, read.lineno)
+    names = [a.arg for a in function.args.args] if function else []
+    kind = ast.Name
+    set_here = [v for v, at in _assignments(function or tree, read.id, kind) if at != read.lineno]
+    if function is None or read.id not in names or set_here:
+        return set_here or [value for value, _ in _assignments(tree, read.id, kind)]
+    place = names.index(read.id)
+    first = place - (names[0] in ("self", "cls", "ctx"))
+    handed = [value for call in _calls(tree, function) for value in _handed(call, read.id, first)]
+    late = place - len(names) + len(function.args.defaults)
+    return handed or (function.args.defaults[late : late + 1] if late >= 0 else [])
+
+
+def _calls(tree: ast.Module, function: ast.FunctionDef) -> list[ast.Call]:
+    """The calls of a function, of the class that it makes, or of the operation that it is."""
+    owners = (c for c in ast.walk(tree) if isinstance(c, ast.ClassDef) and function in c.body)
+    owner = next((c.name for c in owners), "")
+    name = {"__init__": owner, "forward": f"{owner}.apply"}.get(function.name, function.name)
+    calls = (n for n in ast.walk(tree) if isinstance(n, ast.Call))
+    return [c for c in calls if f".{ast.unparse(c.func)}".endswith(f".{name}")]
+
+
+def _handed(call: ast.Call, name: str, place: int) -> list[ast.expr]:
+    """What a call gives an argument, by its name or at its place."""
+    found = [k.value for k in call.keywords if k.arg == name]
+    return found or call.args[place : place + 1]
+
+
+def _is_only_reader(tree: ast.Module, read: ast.Name | ast.Attribute) -> bool:
+    """Whether nothing else reads this but for what hands it on: what others read as well is
+    right."""
+    near = _function_in(tree, read.lineno) if isinstance(read, ast.Name) else None
+    said = ast.unparse(read)
+    others = (n for n in _loads(near or tree) if n is not read and ast.unparse(n) == said)
+    parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    return all(_is_handing_on(tree, parents[n]) for n in others)
+
+
+def _is_handing_on(tree: ast.Module, node: ast.AST) -> bool:
+    """Whether a statement or a call only passes its operands to what is defined in the file."""
+    if not isinstance(node, ast.Call):
+        return isinstance(node, (ast.Assign, ast.AnnAssign, ast.Tuple))
+    own = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
+    return bool(own & set(ast.unparse(node.func).split(".")))
+
+
+def _assignments(
+    tree: ast.AST, name: str, kind: type[ast.expr] = ast.expr
+) -> list[tuple[ast.expr, int]]:
     found = []
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign):
@@ -87,7 +141,11 @@ def _assignments(tree: ast.AST, name: str) -> list[tuple[ast.expr, int]]:
             targets, value = [node.target], node.value
         else:
             continue
-        found += [(value, node.lineno) for target in targets if _is_named(target, name)]
+        found += [
+            (value, node.lineno)
+            for target in targets
+            if isinstance(target, kind) and _is_named(target, name)
+        ]
     return found
 
 
@@ -96,17 +154,6 @@ def _is_named(target: ast.expr, name: str) -> bool:
     if isinstance(target, ast.Attribute):
         return target.attr == name
     return isinstance(target, ast.Name) and target.id == name
-
-
-def _default_line(tree: ast.Module, name: str) -> int:
-    """The line of an argument's default."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef):
-            last = node.args.args[len(node.args.args) - len(node.args.defaults) :]
-            for argument, default in zip(last, node.args.defaults, strict=True):
-                if argument.arg == name:
-                    return default.lineno
-    return 0
 
 
 def _is_plain(value: ast.expr) -> bool:
@@ -175,10 +222,14 @@ def nearest_difference(mine: str, theirs: str, line: int) -> int | None:
 
 
 def _function_at(text: str, line: int) -> ast.FunctionDef | None:
-    tree = parse(text)
+    return _function_in(parse(text) or ast.Module([], []), line)
+
+
+def _function_in(tree: ast.Module, line: int) -> ast.FunctionDef | None:
+    """The innermost function that has a line."""
     around = [
         node
-        for node in ast.walk(tree or ast.Module([], []))
+        for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef) and node.lineno <= line <= (node.end_lineno or 0)
     ]
     return max(around, key=lambda node: node.lineno, default=None)

@@ -107,6 +107,11 @@ def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:
     if any(i not in pairing.wrong and pairing.known(i) for i in others):
         return made.callers[0]
     wanted = pairing.their_input_classes(found.beside) if found.beside >= 0 else set()
+    if found.relation.kind == "missing-term" and found.at == repair.mine:
+        lost = wanted - {pairing.class_of(found.at)}
+        lines = [v.line for i, v in enumerate(mine.values) if pairing.class_of(i) in lost]
+        if lines and not any(is_in_function(text, made.line, line) for line in lines):
+            return made.callers[0]  # which has what is to be added
     strange = [i for i in made.inputs if pairing.class_of(i) not in wanted]
     inside = (is_in_function(text, made.line, mine.values[i].line) for i in strange)
     taken = found.relation.kind in OPERANDS and strange and not any(inside)

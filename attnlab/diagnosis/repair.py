@@ -117,6 +117,9 @@ class Search:
         told = sorted(needed, key=lambda r: (bool(r.value.isfinite().any()), -r.mine))
         places = {repair.place: repair for repair in told}  # infinities alone say little
         named = tuple(sorted(places.values(), key=lambda repair: repair.mine))[:FAULTS]
+        one = self._shared_operand(start, first, named) if len(named) > 1 else None
+        if one:
+            return Repaired((one,), (one,), first, whole=True, runs=self.runs)
         return Repaired(named, tuple(needed), first, whole and bool(needed), self.runs)
 
     def _next(self, side: Side, pairing: Pairing) -> tuple[Side, Pairing] | None:
@@ -216,6 +219,33 @@ class Search:
         theirs = _same_step(self.theirs, repair.theirs)
         wrong = set(repair.pairing.wrong).issuperset(mine)
         return list(zip(mine, theirs, strict=True)) if wrong and len(mine) == len(theirs) else []
+
+    def _shared_operand(
+        self, start: Side, first: Pairing, named: Sequence[Repair]
+    ) -> Repair | None:
+        """The value of mine that all the faults take where the reference takes one made of it: it
+        lacks a step, as a residual that both a norm and a later sum would have."""
+        pairs = set[tuple[int, int]]()
+        for repair in named:
+            if repair.theirs < 0:
+                return None
+            mine = {c for c in repair.pairing.input_classes(repair.mine) if c >= 0}
+            wanted = repair.pairing.their_input_classes(repair.theirs)
+            taken, lost = mine - wanted, wanted - mine
+            if len(taken) != 1 or len(lost) != 1:
+                return None
+            pairs.add((taken.pop(), lost.pop()))
+        if len(pairs) != 1:
+            return None
+        (taken_class, lost_class), before = pairs.pop(), named[0].mine
+        made = [i for i in range(before) if start.values[i].call >= 0]
+        index = next((i for i in reversed(made) if first.class_of(i) == taken_class), None)
+        if index is None or taken_class not in self.theirs.ancestors(lost_class):
+            return None
+        value = lent(self.theirs, lost_class, start, index)
+        if value is None or not self.is_right(self.run({_key(start, index): value})):
+            return None
+        return Repair(index, lost_class, start, first, value)
 
     def _is_telling(self, before: Pairing, after: Pairing, chosen: Sequence[Repair]) -> bool:
         """Whether something became right that is more than another layout of what was put there:

@@ -91,7 +91,6 @@ def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("off-by-one", edit) for edit in _neighbours(source))
     yield from (("missing-option", edit) for edit in _options(source))
     yield from (("precedence", edit) for edit in _regrouped(source))
-    yield from (("missing-step", edit) for edit in _layers_applied(source))
     yield from (("missing-term", edit) for edit in _residuals(source))
     yield from (("exponent", edit) for edit in _roots(source))
     yield from (("scale", edit) for edit in _scaled(source))
@@ -209,28 +208,6 @@ def _of_kind(around: ast.AST, kind: type[Node]) -> list[Node]:
     return [node for node in ast.walk(around) if isinstance(node, kind)]
 
 
-def _layers_applied(source: Source) -> Iterator[Edit]:
-    """A layer that is made and never called, applied to each variable."""
-    for owner in source.of_type(ast.ClassDef):
-        made, read = set[str](), set[str]()
-        for node in ast.walk(owner):
-            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-                (made if isinstance(node.ctx, ast.Store) else read).add(node.attr)
-        unused = sorted(made - read)
-        for function in ast.walk(owner) if unused else ():
-            if isinstance(function, ast.FunctionDef) and function.name != "__init__":
-                for node in _read(function):
-                    if node.id != "self" and node in source.parents:
-                        yield from source.put_each(node, (f"self.{n}({node.id})" for n in unused))
-
-
-def _read(around: ast.AST) -> Iterator[ast.Name]:
-    """The names that are read."""
-    for node in ast.walk(around):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            yield node
-
-
 def _residuals(source: Source) -> Iterator[Edit]:
     """What a variable held before is added to what it gets."""
     for node in source.assignments():
@@ -292,6 +269,9 @@ def _roots(source: Source) -> Iterator[Edit]:
     for node in source.binary(ast.Div):
         left, right = source.sides(node)
         yield source.put(node, f"{left} * {right}")
+    for node in source.binary(ast.Mult):
+        left, right = source.sides(node)
+        yield source.put(node, f"{left} // {right}")
 
 
 def _scaled(source: Source) -> Iterator[Edit]:

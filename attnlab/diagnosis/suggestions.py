@@ -1,4 +1,5 @@
-"""What the reference suggests for a line: its own lines, numbers, arguments and functions."""
+"""What the reference suggests for a line: its own lines, numbers, arguments and functions; and what
+the file itself suggests by what it makes and never uses."""
 
 from __future__ import annotations
 
@@ -9,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from attnlab.diagnosis.lines import differing_lines
+from attnlab.diagnosis.unused import uses_of_unused
 from attnlab.mutation_testing.operators.base import (
     Edit,
     Source,
@@ -19,6 +21,10 @@ from attnlab.mutation_testing.operators.base import (
 
 MOST_LINES = 4  # of the reference that are taken for one change
 WORDS = re.compile(r"[A-Za-z_]\w*|\d+(?:\.\d*)?(?:e-?\d+)?|[^\s\w]")
+ELEMENTWISE = {
+    *("exp", "log", "sqrt", "rsqrt", "sigmoid", "tanh", "square", "reciprocal"),
+    *("relu", "softplus", "sin", "cos"),
+}
 SYMBOLS: dict[str, set[str]] = {
     "order": set(),
     "mask-inverted": {"~", "not"},
@@ -32,10 +38,12 @@ SYMBOLS: dict[str, set[str]] = {
 def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     """What is wrong with a line, and the change that makes it right if it is."""
     yield from _as_written(source, theirs)
+    yield from uses_of_unused(source)
     yield from (("wrong-arguments", edit) for edit in _as_called(source, theirs))
     yield from (("wrong-number", edit) for edit in _as_numbered(source, theirs))
     yield from (("wrong-function", edit) for edit in _as_applied(source, theirs))
     yield from (("missing-term", edit) for edit in _as_added(source, theirs))
+    yield from (("missing-step", edit) for edit in _as_bent(source, theirs))
 
 
 def _as_written(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
@@ -143,6 +151,16 @@ def _as_applied(source: Source, theirs: Source) -> Iterator[Edit]:
                 yield source.rename(call.func, name)
 
 
+def _as_bent(source: Source, theirs: Source) -> Iterator[Edit]:
+    """A function of each number, as `exp`, that only the reference applies, to an operand."""
+    mine, right = ({called_name(c) for c in s.calls()} for s in (source, theirs))
+    for name in sorted((right - mine) & ELEMENTWISE):
+        for node in source.binary(ast.Mult, ast.Div, ast.Add, ast.Sub):
+            for operand in (node.left, node.right):
+                if not isinstance(operand, ast.Constant):
+                    yield source.put(operand, f"{source.atom(operand)}.{name}()")
+
+
 def _as_added(source: Source, theirs: Source) -> Iterator[Edit]:
     """A number that the reference adds to something, added to what a call gives."""
     added = {
@@ -153,3 +171,7 @@ def _as_added(source: Source, theirs: Source) -> Iterator[Edit]:
     }
     for call in source.calls():
         yield from (source.put_expr(call, f"{source.text_of(call)} {n}") for n in sorted(added))
+    for node in source.binary(ast.Mult):
+        for operand in (node.left, node.right):
+            if isinstance(operand, ast.Name):
+                yield from (source.put(operand, f"({operand.id} {n})") for n in sorted(added))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
-from itertools import islice, zip_longest
+from itertools import zip_longest
 
 from torch import Tensor
 
@@ -12,7 +12,7 @@ from attnlab.candidate.gradient_recorder import Backward
 from attnlab.candidate.host import Raised
 from attnlab.candidate.session import HUNG
 from attnlab.diagnosis.diagnose import Draw, diagnose, other_shape, with_files
-from attnlab.diagnosis.edits import Holds, Lines
+from attnlab.diagnosis.edits import UNCHANGED, Holds, Lines
 from attnlab.diagnosis.gradients import (
     GradientDraw,
     Put,
@@ -20,23 +20,23 @@ from attnlab.diagnosis.gradients import (
     diagnose_overwritten,
     gradient_of,
 )
-from attnlab.diagnosis.pairing import Pairing, Side, equal
+from attnlab.diagnosis.pairing import Side, equal
 from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
 from attnlab.errors import Refused
 from attnlab.grading.checkpoints import Checkpoints, read_checkpoints
+from attnlab.grading.diff_inputs import draws_by_mask
+from attnlab.grading.likely_weights import load_likely_weights
 from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip
 from attnlab.probe.decode import UnexpectedOutput
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.probe import GradingContext, Probe
 from attnlab.probe.reference import BadReference
-from attnlab.probe.weights.match import likely_weights
 from attnlab.records import Code, Job
 from attnlab.records.diagnosis import DiffReport
 from attnlab.sizes import Sizes, with_head_dim
 
 ROUNDS = 4  # sets of sizes that are tried until the outputs differ
-MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
 ALL = "outputs and gradients"
 SEVERAL = "at several sizes, with drawn weights and inputs, in float64"
 ONE_SIZE = "at the checkpoint's sizes, with its weights and drawn inputs, in float64"
@@ -54,7 +54,6 @@ LONGER = "--timeout gives it more seconds; smaller sizes need fewer, as in --siz
 NAMES = 4  # of what learns wrongly that a message has
 ELSEWHERE = 2  # sets of sizes at which a change of the text must hold as well
 PATIENCE = 4.0  # seconds of CPU that trying some changes may take
-MAPS = 12  # likely ways to load the weights, where none can be proven
 
 
 def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
@@ -112,17 +111,14 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
 
 def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Sizes]) -> DiffReport:
     report = DiffReport(outcome="same")
-    likely = {} if all(job.checkpoints) else _load_likely_weights(probe)
+    known = all(job.checkpoints) or not probe.loaded.refusal
+    likely = {} if known else load_likely_weights(probe)
     if likely is None or (likely and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
         return replace(refused, hint=MAPPED if job.own else "")
     if files.sizes:
         files.load(probe)
-    for mask in _masks(probe):
-        try:
-            drawn = [probe.draw(mask) for _ in range(2)]
-        except Skip:
-            continue
+    for mask, drawn in draws_by_mask(probe):
         report, right = _each_output(probe, mask, drawn, others, _sources(job))
         if report.outcome == "same" and not report.returned:
             report = _with_gradients(report, probe, mask, _sources(job))
@@ -244,13 +240,6 @@ def _gradient_draw(probe: Probe, inputs: Inputs) -> GradientDraw:
     return GradientDraw(mine, theirs, wanted)
 
 
-def _masks(probe: Probe) -> tuple[Mask, ...]:
-    """The masks that are tried; rows without any key only where it is promised what they give."""
-    if not any(entry.role == "mask" for entry in probe.contract.inputs):
-        return MASKS[:1]
-    return (*MASKS, "empty-rows") if "empty-rows" in probe.contract.promises else MASKS
-
-
 def _draw(probe: Probe, inputs: Inputs, pick: int = 0) -> Draw:
     assert probe.reference is not None
 
@@ -278,14 +267,14 @@ def _draw(probe: Probe, inputs: Inputs, pick: int = 0) -> Draw:
 
 
 def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask, pick: int) -> Holds:
-    """Which changes of a text make outputs right at other sizes as well: what is right at one may
-    have another number by accident."""
+    """Which changes of a text make outputs right at other sizes as well, and whether it is wrong
+    there as it is: what is right at one may have another number by accident."""
     reference = probe.reference
     assert reference is not None
 
-    def holds(text: str, changes: Sequence[Lines]) -> Sequence[bool]:
+    def holds(text: str, changes: Sequence[Lines]) -> tuple[Sequence[bool], bool]:
         weights, mine = dict(reference.weights), probe.parameters()
-        good = [True] * len(changes)
+        good, telling = [True] * len(changes), False
         for sizes in others:
             other = Probe(probe.context, sizes)
             try:
@@ -296,36 +285,18 @@ def _holds_at(others: Sequence[Sizes], probe: Probe, mask: Mask, pick: int) -> H
             if other.loaded.refusal:
                 continue
             right = reference.values(inputs, pick=pick).result
-            made, _ = other.edited_results(text, changes, inputs, PATIENCE, pick)
+            asked = [UNCHANGED, *changes]
+            made, _ = other.edited_results(text, asked, inputs, PATIENCE, pick)
+            same, made = next(iter(made), None), made[1:]
+            telling = telling or same is None or right is None or not equal(same, right)
             pairs = zip_longest(good, made)
             good = [g and r is not None and right is not None and equal(r, right) for g, r in pairs]
         probe.equip()
         reference.put(weights)
         probe.set_parameters(mine)
-        return good
+        return good, telling
 
     return holds
-
-
-def _load_likely_weights(probe: Probe) -> dict[str, str] | None:
-    """How the weights were loaded where no map is proven: by that with which most values are equal;
-    None where the weights cannot be loaded at all."""
-    if not probe.loaded.refusal:
-        return {}
-    inputs = probe.draw("none")
-    best: tuple[int, dict[str, str]] | None = None
-    reference = probe.reference
-    assert reference is not None
-    theirs = Side(reference.values(inputs))
-    for weights, said in islice(likely_weights(probe.match_context(inputs), probe.sizes), MAPS):
-        probe.set_parameters(weights)
-        wrong = len(Pairing(Side(probe.values(inputs, {})), theirs).wrong)
-        if best is None or wrong < best[0]:
-            best, chosen = (wrong, said), weights
-    if best is None:
-        return None
-    probe.set_parameters(chosen)
-    return best[1]
 
 
 def _sources(job: Job) -> Sources:

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 from attnlab.catalogue.weight_expressions import Misfit
 from attnlab.catalogue.weight_expressions import parse as parse_weights
 from attnlab.errors import Refused, Unreadable
-from attnlab.records import Code, Contract, Job, Limits, UserEnvironment
+from attnlab.records import Code, Contract, Job, Limits, Report, UserEnvironment
 from attnlab.suggest import did_you_mean
-from attnlab.target.command_line import TraceCommand
+from attnlab.target.command_line import TraceCommand, input_flag
 from attnlab.target.config_references import adapt_to_config, takes_config
 from attnlab.target.find_target import Target, find_target
+from attnlab.target.fitted import fitted_command, guessed_job
 from attnlab.target.resolve import own_job
 from attnlab.target.torch_references import adapt_layer
 
@@ -60,6 +62,36 @@ def diff_job(
         reference_says=says,
         stages=("diff",),
     )
+
+
+def fed_by_reference(
+    typed: TraceCommand, reference: str, name: str, run: Callable[[Job], Report]
+) -> TraceCommand | None:
+    """The command with inputs and sizes with which a call of the reference runs to its end; None
+    where the user says what goes in, or where none were found."""
+    if typed.inputs or typed.case or reference.startswith(LIBRARY):
+        return None
+    target = reference if ":" in reference else f"{reference}:{name}"
+    asked = replace(typed, target=target, rest=())
+    try:
+        job = guessed_job(asked)
+        fed = fitted_command(asked, job, run) or asked
+        contract = own_job(fed).contract
+        theirs, mine = (_forward_names(each) for each in (target, typed.target))
+    except (Refused, Unreadable):
+        return None
+    names = dict(zip(theirs, mine, strict=False))
+    if contract is None or any(i.argument not in names for i in contract.inputs):
+        return None
+    flags = (replace(i, name=names[i.name]) for i in contract.inputs if i.name in names)
+    sizes = ", ".join(f"{symbol}={size}" for symbol, size in contract.sizes.items())
+    return replace(typed, sizes=sizes, inputs=tuple(map(input_flag, flags)))
+
+
+def _forward_names(target: str) -> list[str]:
+    """The arguments of forward, in their order."""
+    seen = find_target(target, "diff").seen
+    return seen.forward.names() if seen and seen.forward else []
 
 
 def read_weight_map(file: str) -> dict[str, str]:

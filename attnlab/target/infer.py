@@ -209,9 +209,6 @@ def choose_sizes(given: Mapping[str, int], used: Iterable[str]) -> dict[str, int
     return {symbol: sizes[symbol] for symbol in order if symbol in sizes}
 
 
-# ---------------------------------------------------------------- sizes
-
-
 def _choose_size(symbol: str, sizes: Mapping[str, int]) -> int:
     """A size for `symbol` that no other symbol has, so that no two axes are taken for one."""
     if symbol not in SIZES:
@@ -277,8 +274,7 @@ def _constructor_arguments(
     found = dict(given)
     told = set(sizes)
     sizes = dict(sizes)
-    named_sizes = {DIMENSIONS.get(parameter.name) for parameter in build.parameters}
-    symbols = {p.name: DIMENSIONS.get(p.name) or _role(p, named_sizes) for p in build.parameters}
+    symbols = _meant_sizes(build)
     defaults = {(symbols[p.name], p.default) for p in build.parameters}
     for parameter in build.parameters:
         symbol, role = symbols[parameter.name], parameter.role
@@ -311,10 +307,17 @@ def _constructor_arguments(
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
 
 
+def _meant_sizes(build: Signature) -> dict[str, str]:
+    """The symbol that each argument stands for, by its name or its use; "" for others."""
+    named = {DIMENSIONS.get(parameter.name) for parameter in build.parameters}
+    found = {p.name: DIMENSIONS.get(p.name) or _role(p, named) for p in build.parameters}
+    return {**found, "width": ""} if "height" in found else found  # of a picture
+
+
 def _role(parameter: Parameter, named: Container[str | None]) -> str:
     """The symbol that an argument stands for by its use, where no other has it by its name."""
-    role = parameter.role if parameter.required or parameter.role not in named else ""
-    return role if isinstance(role, Symbol) else ""
+    taken = not parameter.required and parameter.role in named
+    return parameter.role if isinstance(parameter.role, Symbol) and not taken else ""
 
 
 def _is_size(value: Scalar | None) -> bool:

@@ -14,6 +14,8 @@ SEEN_OTHERWISE = {
 }
 
 
+# What closes a score that it is added to.
+CLOSING = re.compile(r"inf\b|finfo|^-\(?[\d.]|^NEG|_INF|INF_|MIN_|_MIN|_NEG", re.IGNORECASE)
 PADDING = "key_padding_mask"  # in PyTorch's layers: True is hidden
 
 
@@ -26,7 +28,28 @@ def hides_padding(function: Function, argument: str) -> bool:
 def mask_meaning(function: Function, argument: str) -> str:
     """`allows` or `forbids`, as forward compares, inverts, fills by or adds a mask; "" unknown."""
     said = next((said for said, _ in mask_meanings(function, argument)), "")
+    if not said and any(_closes_by(node, argument) for node in ast.walk(function)):
+        return "forbids"
     return said or next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+
+
+def is_mask(function: Function, argument: str) -> bool:
+    """Whether a function fills, chooses or closes scores by an argument, or inverts it."""
+    nodes = list(ast.walk(function))
+    inverted = (n.operand for n in nodes if isinstance(n, ast.UnaryOp))
+    return (
+        any(mask_meanings(function, argument))
+        or any(_closes_by(n, argument) for n in nodes)
+        or any(is_argument(operand, argument) for operand in inverted)
+    )
+
+
+def _closes_by(node: ast.AST, argument: str) -> bool:
+    """Whether an expression is a mask times a number that closes, as in `pad.float() * -1e9`."""
+    if not (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult)):
+        return False
+    sides = ((node.left, node.right), (node.right, node.left))
+    return any(is_argument(a, argument) and CLOSING.search(ast.unparse(b)) for a, b in sides)
 
 
 def mask_meanings(
@@ -117,6 +140,9 @@ def _inverted(node: ast.expr, turned: Mapping[str, bool]) -> bool | None:  # noq
             return None if inside is None else not inside
         case ast.Subscript(value=value):
             return _inverted(value, turned)
+        case ast.Call(func=function, args=[value]) if last_name(function) == "logical_not":
+            inside = _inverted(value, turned)
+            return None if inside is None else not inside
         case ast.Call(func=ast.Attribute(value=value, attr=name)) if name in SEEN_OTHERWISE:
             inside = _inverted(value, turned)
             return inside if inside is None or name != "logical_not" else not inside
@@ -149,17 +175,30 @@ def mask_shape(fresh: int) -> str:
 
 
 def fresh_axes(function: Function, argument: str) -> int:
-    """How many axes a function adds to its mask."""
-    fresh = 0
-    for node in ast.walk(function):
-        if isinstance(node, ast.Subscript) and is_argument(node.value, argument):
-            parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
-            texts = [ast.unparse(part) for part in parts]
-            fresh = 2 if texts[0] == "..." else max(fresh, texts.count("None"))
-        elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
-            within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, argument)
-            fresh = max(fresh, within * ast.unparse(node).count("unsqueeze"))
-    return fresh
+    """How many axes a function adds to its mask, also by way of variables."""
+    fresh = {argument: 0}
+    for node in sorted(ast.walk(function), key=lambda n: getattr(n, "lineno", 0)):
+        for name, known in list(fresh.items()):
+            if isinstance(node, ast.Subscript) and is_argument(node.value, name):
+                parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+                texts = [ast.unparse(part) for part in parts]
+                rows = texts[0] == "..." or texts == [
+                    ":",
+                    "None",
+                    ":",
+                ]  # of (B, S), for all queries
+                more = 2 if rows else texts.count("None")
+                fresh[name] = max(known, more)
+            elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
+                within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, name)
+                fresh[name] = max(known, within * ast.unparse(node).count("unsqueeze"))
+            elif (
+                isinstance(node, ast.Assign)
+                and isinstance(node.targets[0], ast.Name)
+                and (is_argument(node.value, name) or _closes_by(node.value, name))
+            ):
+                fresh.setdefault(node.targets[0].id, 0)
+    return max(fresh.values())
 
 
 def is_argument(node: ast.expr, argument: str) -> bool:
@@ -169,6 +208,8 @@ def is_argument(node: ast.expr, argument: str) -> bool:
             return node.id == argument
         if isinstance(node, ast.Subscript):
             node = node.value
+        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.logical_not":
+            node = node.args[0]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value
         else:

@@ -224,11 +224,19 @@ def _with_feeds(
         )
     )
     first = "S B" if usage.is_time_first(name) else "B S"
-    axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {side} {side}"}
-    axes[CHANNELS_LAST] = f"B {side} {side} D"
+    cut = [made.get(n) for n in dict.fromkeys(usage.cut_in_patches(name))]
+    whole = len(cut) == 2 and all(type(n) is int for n in cut)
+    rows = " ".join(map(str, cut if whole else (side, side)))
+    axes = {IDS: f"{first} int", VECTORS: f"{first} D", PICTURE: f"B {channels} {rows}"}
+    axes[CHANNELS_LAST] = f"B {rows} D"
 
     def feed(argument: str) -> str:
-        if names_mask(argument) or usage.is_padding(name, argument):
+        unnamed = not usual_feed(argument, "")
+        if (
+            names_mask(argument)
+            or usage.is_padding(name, argument)
+            or (unnamed and usage.is_mask(name, argument))
+        ):
             return usage.mask_axes(name, argument)
         read, kind = usage.width(name, argument), usage.fed(name, argument)
         width = int(read) if read.isdigit() else made.get(read)

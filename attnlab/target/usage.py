@@ -12,10 +12,11 @@ import re
 from collections.abc import Iterator, Mapping
 
 from attnlab.catalogue.literals import Scalar, Symbol
-from attnlab.target.conventions import DIMENSIONS, FEEDS, LITERALS
+from attnlab.target.conventions import DIMENSIONS, FEEDS, LITERALS, names_mask
 from attnlab.target.mask_usage import (
     fresh_axes,
     hides_padding,
+    is_mask,
     last_name,
     mask_meaning,
     mask_shape,
@@ -199,6 +200,28 @@ class ClassUsage:
         forward = self.methods[name].get("forward")
         return forward is not None and hides_padding(forward, argument)
 
+    def is_mask(self, name: str, argument: str, depth: int = DEEP) -> bool:
+        """Whether forward, or a module or function that it is given to, masks by an argument."""
+        forward = self.methods[name].get("forward")
+        if forward is None or not depth:
+            return False
+        return is_mask(forward, argument) or any(
+            names_mask(taken) or self.is_mask(made, taken, depth - 1)
+            for made, taken in self._handed_to(name, argument)
+        )
+
+    def _handed_to(self, name: str, argument: str) -> Iterator[tuple[str, str]]:
+        """The classes and functions of the file that forward gives an argument to as it is, with
+        what each calls it."""
+        for call, _ in _calls(self.methods[name]["forward"]):
+            made = self._made(name, call.func)
+            names = _parameters(self.methods.get(made, {}).get("forward"))
+            pairs = [*zip(names, call.args, strict=False)]
+            pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
+            for taken, given in pairs:
+                if isinstance(given, ast.Name) and given.id == argument:
+                    yield made, taken
+
     def mask_axes(self, name: str, argument: str, depth: int = DEEP, fresh: int = 0) -> str:
         """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing.
         `fresh` axes were added to it before."""
@@ -209,16 +232,9 @@ class ClassUsage:
         if meaning := mask_meaning(function, argument):
             keys = hides_padding(function, argument)
             return f"{'B S' if keys else mask_shape(fresh)} bool {meaning}"
-        for call, _ in _calls(function):
-            made = self._made(name, call.func)
-            inner = self.methods.get(made, {}).get("forward")
-            names = _parameters(inner)
-            pairs = [*zip(names, call.args, strict=False)]
-            pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
-            for taken, given in pairs:
-                passed = isinstance(given, ast.Name) and given.id == argument
-                if passed and (said := self.mask_axes(made, taken, depth - 1, fresh)):
-                    return said
+        for made, taken in self._handed_to(name, argument):
+            if said := self.mask_axes(made, taken, depth - 1, fresh):
+                return said
         read = any(isinstance(n, ast.Name) and n.id == argument for n in ast.walk(function))
         return "" if read or argument in FEEDS else "B S bool allows"  # it may be anything
 

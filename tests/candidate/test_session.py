@@ -329,6 +329,62 @@ def test_a_changed_text_is_run_in_a_copy_of_the_file():
     assert session.ask("values", only_output=True, **asked)["result"].tolist() == [2.0, 2.0]
 
 
+KEPT = """
+import torch
+from torch import nn
+
+
+def width(n):
+    return n
+
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.w = nn.Parameter(torch.ones(width(2)))
+        self.register_buffer("seen", torch.zeros(()))
+        self.calls = []
+
+    def forward(self, x):
+        self.seen += 1
+        self.calls.append(1)
+        return x * self.w + self.more(x) + len(self.calls)
+
+    def more(self, x):
+        return 0
+"""
+
+
+def test_a_change_finds_the_module_as_it_was_made():
+    """Also where changes before it were called: buffers and lists are put back. What is run when a
+    module is made is made anew."""
+    lines = KEPT.splitlines()
+    more = next(n for n, text in enumerate(lines, 1) if "return 0" in text)
+    made_by = next(n for n, text in enumerate(lines, 1) if "return n" in text)
+    session = Session()
+    session.ask("load", file="net.py", text=KEPT, path="", own=None)
+    changes = [
+        (more, more, "        return self.seen\n"),
+        (more, more, "        return self.seen\n"),
+        (made_by, made_by, "    return n + 1\n"),
+        (more, more, "        return self.missing\n"),
+        (more, more, "        return 10\n"),
+    ]
+    answer = session.ask(
+        "edited_results",
+        text=KEPT,
+        changes=changes,
+        seconds=30.0,
+        name="Net",
+        init={},
+        seed=0,
+        weights={"w": torch.full((2,), 3.0)},
+        inputs=[("x", torch.ones(2))],
+    )
+    found = [None if t is None else t.tolist() for t in answer["results"]]
+    assert found == [[5.0, 5.0], [5.0, 5.0], None, None, [14.0, 14.0]]
+
+
 def test_every_verb_is_tried_somewhere():
     """A verb that is added is called by a test of the child's end."""
     verbs = set(load_verbs())

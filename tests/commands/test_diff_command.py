@@ -316,3 +316,44 @@ class Gated(nn.Module):
     Path("mine.py").write_text(mine)
     told = shell("diff", "mine.py:Gated", "right.py:Gated", "--init", "dim=8")
     assert (told.code, "guess" in told.out) == (0, False)
+
+
+READER = """
+import torch
+from torch import nn
+
+
+class Reader(nn.Module):
+    def __init__(self, dim=12, mem_dim=10):
+        super().__init__()
+        self.norm = nn.LayerNorm(mem_dim)
+        self.q, self.k = nn.Linear(dim, dim), nn.Linear(mem_dim, dim)
+
+    def forward(self, x, memory, ignore):
+        keep = torch.logical_not(ignore)[:, None, :]
+        scores = self.q(x) @ self.k(self.norm(memory)).mT / x.shape[-1] ** 0.5
+        return scores.masked_fill(~keep, -torch.inf).softmax(-1)
+"""
+
+
+def test_what_goes_in_is_found_with_the_reference(shell):
+    """It works, so what it runs with is what both take, under the names of mine; no flag is
+    needed where widths and masks are told by neither name."""
+    Path("right.py").write_text(READER)
+    mine = READER.replace("x, memory, ignore", "x, source, gone").replace("(memory)", "(source)")
+    mine = mine.replace("(ignore)", "(gone)").replace("~keep", "keep")
+    Path("mine.py").write_text(mine)
+    said = shell("diff", "mine.py:Reader", "right.py:Reader")
+    assert said.code == 1, said.out
+    assert "mine.py:15" in said.out
+    assert '"gone: B S bool' in said.err
+
+
+def test_guessed_inputs_that_run_nowhere_are_told_as_before(shell):
+    """The refusal of the first try, with the flag to add."""
+    text = READER.replace("self.norm(memory)", "self.norm(memory.unknown)")
+    Path("right.py").write_text(text)
+    Path("mine.py").write_text(text)
+    said = shell("diff", "mine.py:Reader", "right.py:Reader")
+    assert said.code != 0
+    assert "Traceback" not in said.out + said.err

@@ -265,3 +265,92 @@ class Near(nn.Module):
         vary=("B", "S"),
     )
     assert diff(text, text, contract).outcome == "same"
+
+
+BLOCK = """import torch
+from torch import nn
+import torch.nn.functional as F
+
+
+def rms(x, gain):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * gain
+
+
+class Block(nn.Module):
+    def __init__(self, width, reach):
+        super().__init__()
+        self.one = nn.Parameter(torch.ones(width))
+        self.two = nn.Parameter(torch.ones(width))
+        self.temperature = nn.Parameter(torch.zeros(width))
+        self.up = nn.Parameter(torch.randn(2 * width, width))
+        self.up_bias = nn.Parameter(torch.zeros(2 * width))
+        self.down = nn.Parameter(torch.randn(width, 2 * width))
+
+    def mix(self, x):
+        return x.roll(1, -2) * torch.exp(self.temperature)
+
+    def forward(self, x):
+        x = x + self.mix(rms(x, self.one))
+        inner = rms(x, self.two)
+        wide = F.silu(F.linear(inner, self.up, self.up_bias))
+        return x + F.linear(wide, self.down)
+"""
+STYLED = """import torch
+from torch import nn
+
+
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+
+    def forward(self, x):
+        return self.weight * (x / (x.square().mean(-1, keepdim=True) + 1e-6).sqrt())
+
+
+class Block(nn.Module):
+    def __init__(self, width, reach):
+        super().__init__()
+        self.norm1, self.norm2 = Norm(width), Norm(width)
+        self.temperature = nn.Parameter(torch.zeros(width))
+        self.mlp = nn.Sequential(nn.Linear(width, 2 * width), nn.SiLU())
+        self.out = nn.Linear(2 * width, width, bias=False)
+
+    def forward(self, x):
+        turned = torch.cat((self.norm1(x)[:, -1:], self.norm1(x)[:, :-1]), 1)
+        x = turned * self.temperature.exp() + x
+        return self.out(self.mlp(self.norm2(x))) + x
+"""
+
+
+def test_styles_that_hold_weights_otherwise_are_the_same():
+    """Matrices without layers, as layers store them, and gains of any name."""
+    assert diff(BLOCK, STYLED, name="Block").outcome == "same"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "relation", "fix"),
+    [
+        ("x = x + self.mix", "x = self.mix", "missing-term", "x + self.mix(rms(x, self.one))"),
+        ("inner = rms(x, self.two)", "inner = x", "missing-step", "inner = rms(x, self.two)"),
+        (", self.up_bias", "", "missing-term", "F.linear(inner, self.up, self.up_bias)"),
+        ("torch.exp(self.temperature)", "self.temperature", "missing-step", ".exp()"),
+    ],
+)
+def test_what_is_left_out_is_named_where_it_belongs(old, new, relation, fix):
+    """A residual that two later steps lack, a norm or a bias of which only the weight is left, and
+    a function of each number."""
+    assert old in BLOCK
+    found = diff(BLOCK.replace(old, new), STYLED, name="Block")
+    line = BLOCK[: BLOCK.index(old)].count("\n") + 1
+    (named,) = found.diagnosis
+    assert (named.line, named.relation) == (line, relation)
+    assert fix in named.fix
+
+
+def test_a_number_that_may_be_right_by_accident_is_not_confirmed():
+    """The same default stands for two things: either would make the output right."""
+    mine = MINE.replace("def __init__(self, width, reach):", "def __init__(self, width, reach=3):")
+    mine = mine.replace("self.reach = width, reach", "self.reach, self.other = width, 2, reach")
+    (named,) = diff(mine).diagnosis
+    assert not named.confirmed

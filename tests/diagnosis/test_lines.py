@@ -6,6 +6,7 @@ from attnlab.diagnosis.lines import (
     definition_line,
     is_in_function,
     line_after,
+    names_number,
     nearest_difference,
     replacing_lines,
     takes_argument,
@@ -85,3 +86,47 @@ def test_a_line_that_takes_several_in_its_place_has_all_of_them():
     assert replacing_lines(one, two, 21) == (22, 23)
     assert replacing_lines(two, one, 22) == ()
     assert replacing_lines(one, two, 22) == ()
+
+
+HANDED = """
+class Scaled(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, scale):
+        ctx.scale = scale
+        return x * scale
+
+    @staticmethod
+    def backward(ctx, grad):
+        return ctx.scale * grad, None
+
+
+def attend(q, k, factor):
+    return q @ k.mT * factor
+
+
+class Net(nn.Module):
+    def __init__(self, dim, reach=16):
+        self.scale, self.far = dim**0.5, reach
+        self.factor = dim**-0.5
+        self.reach = reach
+
+    def forward(self, x, q, k):
+        x = Scaled.apply(x, self.factor)
+        return x, attend(q, k, self.near(q, self.reach))
+"""
+
+
+def test_a_number_is_followed_through_calls_of_the_file():
+    """An argument of a function, or of an operation with a backward of its own, is what its only
+    call gives; what a call computes is no number of the file."""
+    lines = {text.strip(): n for n, text in enumerate(HANDED.splitlines(), 1)}
+    assert definition_line(HANDED, lines["return x * scale"]) == lines["self.factor = dim**-0.5"]
+    assert definition_line(HANDED, lines["return q @ k.mT * factor"]) is None
+
+
+def test_what_is_a_plain_number_is_known_by_its_definition():
+    """By way of the constructor's default; a tensor is none."""
+    line = next(n for n, t in enumerate(HANDED.splitlines(), 1) if "self.near(" in t)
+    assert names_number(HANDED, line, "self.reach")
+    assert not names_number(HANDED, line, "q")
+    assert not names_number("not python (", 1, "q")

@@ -197,6 +197,52 @@ def test_a_mask_has_the_polarity_and_axes_of_its_use(use, axes):
 
 
 @pytest.mark.parametrize(
+    ("use", "feed"),
+    [
+        ("s.masked_fill(left_out[:, None, None, :], -1e9)", "B S bool forbids"),
+        ("s.masked_fill(~left_out[:, None, None, :], -1e9)", "B S bool allows"),
+        ("s + (left_out.to(s.dtype) * NEG)[:, None, None]", "S S bool forbids"),
+        ("s.where(torch.logical_not(left_out)[:, None, None, :], -1e9)", "B S bool forbids"),
+        ("s * left_out", ""),
+        ("s + left_out", ""),
+    ],
+)
+def test_a_mask_of_any_name_is_known_by_its_use(use, feed):
+    """By what it fills, closes or inverts; a factor or a term may be anything."""
+    text = f"""
+    class Net(nn.Module):
+        def forward(self, s, left_out):
+            hidden = {use}
+            return hidden
+    """
+    assert forward(text, "Net")["left_out"] == feed
+
+
+def test_a_mask_may_be_called_as_the_id_of_padding_is():
+    """`pad` is a number in a constructor, and a mask over keys where forward uses it as one."""
+    text = """
+    class Net(nn.Module):
+        def forward(self, x, pad):
+            keep = ~pad[:, None, None, :]
+            return x.masked_fill(~keep, -torch.inf)
+    """
+    assert forward(text, "Net")["pad"] == "B S bool forbids"
+
+
+def test_a_picture_has_the_rows_and_columns_that_are_cut_in_patches():
+    """`height` and `width` of the constructor, of which the latter is no width of vectors then."""
+    text = """
+    class Net(nn.Module):
+        def __init__(self, height=8, width=12, patch=4, dim=20):
+            self.cut = nn.Conv2d(3, dim, patch, patch)
+            self.table = nn.Parameter(torch.zeros((height // patch) * (width // patch), dim))
+        def forward(self, img):
+            return self.cut(img).flatten(2).mT + self.table
+    """
+    assert forward(text, "Net")["img"] == "B 3 8 12"
+
+
+@pytest.mark.parametrize(
     ("flag", "before", "first"),
     [
         ("", "", "S B int"),

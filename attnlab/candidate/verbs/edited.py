@@ -1,19 +1,21 @@
 """The verb that calls the module with its file changed, many times."""
 
+from __future__ import annotations
 import __future__
 
 import ast
 import signal
+import sys
 import threading
 import time
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import islice
 from typing import Any, Self
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from attnlab.candidate.input_copies import cast_inputs
 from attnlab.candidate.registry import verb
@@ -51,13 +53,18 @@ def edited_results(
     if not _can_interrupt():
         return {"results": [], "took": seconds}
     with OtherTarget(session), EditedModule(session, text) as edited:
+        kept = _kept(session, edited, weights, recipe)
         for first, last, new in changes:
             if time.process_time() - begun > seconds:
                 break
             result = None
             with _interrupted():
                 edited.change(first, last, new)
-                result = _call(session, weights, inputs, recipe, pick)
+                if kept is not None and kept.leaves(first, last):
+                    with kept.as_changed():
+                        result = _call(session, inputs, pick)
+                elif _build(session, weights, recipe):
+                    result = _call(session, inputs, pick)
             edited.undo()
             results.append(result)
     return {"results": results, "took": time.process_time() - begun}
@@ -151,25 +158,112 @@ def _is_definition(node: ast.stmt) -> bool:
     return plain or isinstance(node, DEFINITIONS)
 
 
-def _call(
-    session: Session,
-    weights: dict[str, Tensor],
-    inputs: Given,
-    recipe: dict[str, Any],
-    pick: int,
-) -> Tensor | None:
+def _build(session: Session, weights: dict[str, Tensor], recipe: dict[str, Any]) -> bool:
+    """Make the module in float64; whether it has these weights, and no others."""
+    with _in_float64():
+        session.build(**recipe, arguments=session.arguments)
+        if hasattr(session.target, "double"):
+            session.target.double()
+        told = session.set_parameters(weights)
+    return not (told["missing"] or told["extra"] or told["shapes"])
+
+
+def _call(session: Session, inputs: Given, pick: int) -> Tensor | None:
+    with _in_float64(), torch.no_grad():
+        out = session.invoke(fresh(cast_inputs(inputs, torch.float64)))
+    found = next(islice(tensors_in([out]), pick, None), None)
+    return None if found is None else numbers_of(found)
+
+
+@contextmanager
+def _in_float64() -> Iterator[None]:
     default = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with torch.no_grad():
-            session.build(**recipe, arguments=session.arguments)
-            if hasattr(session.target, "double"):
-                session.target.double()
-            told = session.set_parameters(weights)
-            if told["missing"] or told["extra"] or told["shapes"]:
-                return None
-            out = session.invoke(fresh(cast_inputs(inputs, torch.float64)))
+        yield
     finally:
         torch.set_default_dtype(default)
-    found = next(islice(tensors_in([out]), pick, None), None)
-    return None if found is None else numbers_of(found)
+
+
+def _kept(
+    session: Session, edited: EditedModule, weights: dict[str, Tensor], recipe: dict[str, Any]
+) -> KeptModule | None:
+    """The module as its unchanged text makes it; None where that cannot be kept."""
+    made: KeptModule | None = None
+    with _interrupted():
+        called, built = _calls_of(session.file, lambda: _build(session, weights, recipe))
+        if built and isinstance(session.target, nn.Module) and session.cache is None:
+            made = KeptModule(session, edited, called)
+    return made
+
+
+def _calls_of(file: str, make: Callable[[], bool]) -> tuple[list[types.CodeType], bool]:
+    """The code of a file that runs while something is made; and what making it gives."""
+    called = list[types.CodeType]()
+
+    def note(frame: types.FrameType, event: str, _: object) -> None:
+        if event == "call" and frame.f_code.co_filename == file:
+            called.append(frame.f_code)
+
+    before = sys.getprofile()
+    sys.setprofile(note)
+    try:
+        return called, make()
+    finally:
+        sys.setprofile(before)
+
+
+class KeptModule:
+    """A module that is made once, for changes of what runs only when it is called."""
+
+    def __init__(
+        self, session: Session, edited: EditedModule, called: list[types.CodeType]
+    ) -> None:
+        self.session, self.edited = session, edited
+        self.target: nn.Module = session.target
+        starts = {code.co_firstlineno for code in called}
+        names = {name for code in called for name in code.co_names}
+        self.free: list[tuple[int, int]] = []  # lines of what does not run when it is made
+        for node in ast.walk(ast.parse("".join(edited.lines))):
+            if not isinstance(node, DEFINITIONS[:2]) or node.name in names:
+                continue
+            if not starts.intersection(range(node.lineno, (node.end_lineno or 0) + 1)):
+                self.free.append((node.body[0].lineno, node.end_lineno or node.lineno))
+        modules = list(self.target.modules())
+        self.classes = [(module, type(module)) for module in modules]
+        held = [each for module in modules for each in _held_by(module)]
+        self.state = [(each, each.copy()) for each in held]
+        self.buffers = [(buffer, buffer.clone()) for buffer in self.target.buffers()]
+        own = (kind for _, kind in self.classes if edited.names.get(kind.__name__) is kind)
+        if any(kind.__subclasses__() for kind in own):
+            self.free.clear()
+
+    def leaves(self, first: int, last: int) -> bool:
+        """Whether a change of these lines leaves the module as it was made."""
+        return any(start <= first and last <= end for start, end in self.free)
+
+    @contextmanager
+    def as_changed(self) -> Iterator[None]:
+        """The module with its classes as they are defined now; then as it was before."""
+        names, space = self.edited.names, self.edited.space
+        try:
+            for module, own in self.classes:
+                if names.get(own.__name__) is own:
+                    module.__class__ = space[own.__name__]
+            self.session.target = self.target
+            self.session.entry = type(self.target).forward
+            yield
+        finally:
+            for module, own in self.classes:
+                module.__class__ = own
+            for held, before in self.state:
+                held.clear()
+                (held.update if isinstance(held, dict) else held.extend)(before)
+            for buffer, value in self.buffers:
+                buffer.copy_(value)
+
+
+def _held_by(module: nn.Module) -> Iterator[Any]:
+    """What a module holds, itself first: attributes, parameters, buffers, parts, dicts, lists."""
+    yield vars(module)
+    yield from (held for held in vars(module).values() if type(held) in (dict, list))

@@ -48,6 +48,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "split": _split,
     "permute": Tensor.permute,
     "unsqueeze": torch.unsqueeze,
+    "squeeze": torch.squeeze,
+    "flatten": torch.flatten,
     "interleave": _interleave,
 }
 

@@ -10,8 +10,10 @@ proven map no value is compared, because the module may be right.
 import heapq
 import random
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 import torch
@@ -34,7 +36,7 @@ from attnlab.probe.weights.layouts import (
     weight_indices,
 )
 from attnlab.probe.weights.roles import Option, all_options, layer_name, pieces, slots
-from attnlab.probe.weights.tied_layers import tie_layers
+from attnlab.probe.weights.tied_layers import TiedLayers, tie_layers
 from attnlab.records import Contract, record
 from attnlab.sizes import Sizes, constructor_arguments
 
@@ -89,20 +91,32 @@ def _search_sizes(contract: Contract) -> list[Sizes]:
     return [drawn[1], drawn[0]] if contract.vary and len(drawn) > 1 else drawn[:1]
 
 
-def likely_weights(
-    context: MatchContext, sizes: Sizes
-) -> Iterator[tuple[dict[str, Tensor], dict[str, str]]]:
-    """The module's parameters by each map that names and shapes allow, the likeliest first, with
-    the map. None of them is proven."""
-    trial = Trial(context, sizes)
-    if _size_mismatch(trial):
-        return
-    for entries in _maps(trial):
-        try:
-            indices = evaluate_map(entries, trial.shapes, trial.known)
-        except Misfit:
-            continue
-        yield map_weights(trial.weights, indices), dict(entries)
+class LikelyMaps:
+    """The maps that names and shapes allow at one set of sizes. None of them is proven."""
+
+    def __init__(self, context: MatchContext, sizes: Sizes) -> None:
+        self.trial = Trial(context, sizes)
+        self.choices = [] if _size_mismatch(self.trial) else list(_choices(self.trial))
+
+    def cheapest(
+        self, fixed: Mapping[str, str], banned: Collection[tuple[str, str]]
+    ) -> Iterator[tuple[dict[str, Tensor], dict[str, str]]]:
+        """The likeliest map of each way to store matrices, with the parameters that it makes: with
+        what is `fixed` for some parameters, and none of what is banned."""
+        for tied, count in self.choices:
+            left = {
+                name: [
+                    o
+                    for o in options
+                    if (name, o.expression) not in banned
+                    and fixed.get(name, o.expression) == o.expression
+                ]
+                for name, options in tied.choices.items()
+            }
+            for entries in islice(_maps_of(tied._replace(choices=left), count), 1):
+                with suppress(Misfit):
+                    indices = evaluate_map(entries, self.trial.shapes, self.trial.known)
+                    yield map_weights(self.trial.weights, indices), dict(entries)
 
 
 class Trial:
@@ -192,9 +206,25 @@ def _count(shapes: Shapes) -> int:
 
 def _maps(trial: Trial) -> Iterator[dict[str, str]]:
     """Maps that use every piece of the reference once, the likely ones first."""
-    parts = pieces(trial.reference_shapes)
-    choices = all_options(slots(trial.shapes, trial.sizes), parts, trial.sizes)
-    tied = tie_layers(choices, parts)
+    seen: list[dict[str, str]] = []
+    for together in zip_longest(*(_maps_of(*choices) for choices in _choices(trial))):
+        for entries in together:
+            if entries is not None and entries not in seen:
+                seen.append(entries)
+                yield entries
+
+
+def _choices(trial: Trial) -> Iterator[tuple[TiedLayers, int]]:
+    """What each parameter may hold, and of how many pieces all hold one: where matrices that no
+    layer owns are stored transposed, and where they are as layers store theirs."""
+    places, parts = slots(trial.shapes, trial.sizes), pieces(trial.reference_shapes)
+    as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
+    for each in dict.fromkeys((places, as_layers)):
+        yield tie_layers(all_options(each, parts, trial.sizes), parts), len(parts)
+
+
+def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
+    """The maps that use all of so many pieces, in the order of their cost."""
     choices = tied.choices
     if not all(choices.values()):
         return
@@ -203,7 +233,7 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
         layer = layer_name(name) or name
         fewest[layer] = min(len(slot_options), fewest.get(layer, len(slot_options)))
     names = sorted(choices, key=lambda name: (fewest[layer_name(name) or name], layer_name(name)))
-    for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], len(parts)):
+    for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
         yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
 
 

@@ -7,12 +7,14 @@ names (`beta`, `out`, `norm`) only make a place more or less likely: shapes and 
 """
 
 import re
-from collections.abc import Iterator, Mapping
-from itertools import permutations
+from collections.abc import Iterable, Iterator, Mapping
+from itertools import pairwise, permutations
 from math import prod
 from typing import NamedTuple
 
+from attnlab.probe.weights.arrangements import expressions
 from attnlab.probe.weights.layouts import MEMBER, Shapes
+from attnlab.probe.weights.stacked_layers import joined_groups, stacked_groups
 
 LETTERS = {
     **dict.fromkeys(("q", "query", "queries", "wq", "bq", "qs", "toq"), "q"),
@@ -29,6 +31,7 @@ FEED = {"up", "down", "gate"}
 INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention's
 WEIGHT = {"weight", "kernel", "gamma", "gain", "scale", "w", "g", "matrix"}
 BIAS = {"bias", "beta", "b"}
+PAIR = 2  # words
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
 
@@ -65,7 +68,8 @@ def parse_name(name: str) -> ParsedName:
 def _role(words: list[str], letters: str) -> str:
     known = set(words)
     feed = [w for w in words if w in FEED]
-    if known & NORM or known & AFFINE & set(words[-1:]):
+    named = words if len(words) == PAIR else words[-1:]  # gain_f, of the feed-forward part
+    if known & NORM or known & AFFINE & set(named):
         return "norm" + letters
     if letters or feed or known & INSIDE:
         return letters or (feed[-1] if feed else "")
@@ -181,13 +185,21 @@ def options(slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int]) -> l
 
 
 def _options(slot: Slot, parts: list[Piece], sizes: Mapping[str, int]) -> list[Option]:
+    usual = _by_cost(slot, [*((p,) for p in parts), *_groups(slot, parts)], sizes)
+    more = () if usual else (*stacked_groups(slot, parts), *joined_groups(slot, parts))
+    return usual or _by_cost(slot, more, sizes)
+
+
+def _by_cost(
+    slot: Slot, groups: Iterable[tuple[Piece, ...]], sizes: Mapping[str, int]
+) -> list[Option]:
     found: dict[tuple[frozenset[int], str], Option] = {}
-    for group in (*((p,) for p in parts), *_groups(slot, parts)):
+    for group in groups:
         cost = _cost(slot, group)
         if cost is None:
             continue
         orders = frozenset(p.order for p in group)
-        for extra, expression in _expressions(slot, group, sizes):
+        for extra, expression in expressions(slot, group, sizes):
             option = Option(cost + extra, orders, expression, _layers(group))
             found.setdefault((orders, expression), option)
     return sorted(found.values(), key=lambda o: o.cost)
@@ -253,106 +265,15 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
         return None
     moved = 0.02 * sum(abs(slot.order - p.order) for p in group)
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
-    return by_name + moved + float(mine.numbers != theirs.numbers)
+    apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)
+    return by_name + moved + 0.1 * apart + float(mine.numbers != theirs.numbers)
+
+
+def _words_apart(a: Piece, b: Piece) -> int:
+    """How many words only one of two names has: layers that belong together differ in one."""
+    return len(set(WORD.findall(a.parameter)) ^ set(WORD.findall(b.parameter)))
 
 
 def _difference(mine: str, theirs: str, unknown: float) -> float:
     """What it costs that a name says nothing, or something else."""
     return unknown if not (mine and theirs) else 0.0 if mine == theirs else 1.5 * unknown
-
-
-def _expressions(
-    slot: Slot, group: tuple[Piece, ...], sizes: Mapping[str, int]
-) -> Iterator[tuple[float, str]]:
-    """Expressions of the slot's shape that hold the group's elements."""
-    for start, terms in _terms(slot, group, sizes):
-        shapes = [shape for _, shape in terms]
-        for cost, expression, shape, cut in _fusions([t for t, _ in terms], shapes, sizes):
-            heads = () if slot.per else tuple(s for s in ("H", "Hkv") if s in sizes)
-            for more, way in _arrangements((expression, shape), cut, slot, heads, sizes):
-                yield start + cost + more, way
-
-
-Typed = tuple[str, tuple[int, ...]]  # an expression and the shape it has at the search's sizes
-
-
-def _terms(
-    slot: Slot, group: tuple[Piece, ...], sizes: Mapping[str, int]
-) -> Iterator[tuple[float, list[Typed]]]:
-    """The pieces, or what one head has of each: some of the rows, or some of the columns."""
-    if not slot.per:
-        yield 0.0, [(p.expression, p.shape) for p in group]
-        return
-    n = sizes[slot.per]
-    if all(p.shape and p.shape[0] % n == 0 for p in group):
-        rows = [(f"part({p.expression}, #, {slot.per})", p.shape) for p in group]
-        yield 0.0, [(e, (s[0] // n, *s[1:])) for e, s in rows]
-    if all(len(p.shape) == 2 and p.shape[1] % n == 0 for p in group):
-        columns = [(f"t(part(t({p.expression}), #, {slot.per}))", p.shape) for p in group]
-        yield 0.1, [(e, (s[0], s[1] // n)) for e, s in columns]
-
-
-def _fusions(
-    terms: list[str], shapes: list[tuple[int, ...]], sizes: Mapping[str, int]
-) -> Iterator[tuple[float, str, tuple[int, ...], int | None]]:
-    """Fused pieces side by side, stacked or head by head; which axis heads can be cut out of."""
-    if len(terms) == 1:
-        yield 0.0, terms[0], shapes[0], -1
-        return
-    inside = ", ".join(terms)
-    rows = sum(s[0] for s in shapes)
-    yield 0.0, f"cat({inside})", (rows, *shapes[0][1:]), None
-    if len(set(shapes)) > 1:
-        return
-    yield 0.0, f"stack({inside})", (len(terms), *shapes[0]), 1
-    for cost, symbol in ((0.2, "H"), (0.3, "D")):  # by head, or feature by feature
-        if symbol in sizes and shapes[0][0] % sizes[symbol] == 0:
-            yield cost, f"interleave({symbol}, {inside})", (rows, *shapes[0][1:]), 0
-
-
-def _arrangements(
-    typed: Typed, cut: int | None, slot: Slot, heads: tuple[str, ...], sizes: Mapping[str, int]
-) -> Iterator[tuple[float, str]]:
-    """The expression with its axes in another order, heads as an axis of their own, ones added."""
-    if typed[1] == slot.shape and 1 in slot.shape:
-        yield 0.0, typed[0]
-        return
-    core = tuple(n for n in slot.shape if n != 1)
-    cuts = list(_head_splits(typed, cut, heads, sizes))
-    if slot.parsed.role == "out":  # it takes what heads give: they lie along its last axis
-        cuts.reverse()
-    for far, (expression, shape) in enumerate((typed, *cuts)):
-        if sorted(shape) != sorted(core):
-            continue
-        for turns, order in enumerate(permutations(range(len(shape)))):
-            if tuple(shape[axis] for axis in order) == core:
-                likely = slot.parsed.raw == bool(turns) if len(shape) == 2 else True
-                cost = 0.03 * far + (0.0 if likely else 0.1 if slot.parsed.raw else 0.3)
-                yield cost, _with_ones(_permuted(expression, order), slot.shape)
-
-
-def _head_splits(
-    typed: Typed, cut: int | None, heads: tuple[str, ...], sizes: Mapping[str, int]
-) -> Iterator[Typed]:
-    expression, shape = typed
-    axes = () if cut is None else range(len(shape)) if cut < 0 else (cut,)
-    for axis in axes:
-        for symbol in heads:
-            n = sizes[symbol]
-            if 1 < n < shape[axis] and shape[axis] % n == 0:
-                cut_shape = (*shape[:axis], n, shape[axis] // n, *shape[axis + 1 :])
-                yield f"split({expression}, {axis}, {symbol})", cut_shape
-
-
-def _permuted(expression: str, order: tuple[int, ...]) -> str:
-    if order == tuple(range(len(order))):
-        return expression
-    if order == (1, 0):
-        return f"t({expression})"
-    return f"permute({expression}, {', '.join(map(str, order))})"
-
-
-def _with_ones(expression: str, shape: tuple[int, ...]) -> str:
-    for axis, n in enumerate(shape):
-        expression = f"unsqueeze({expression}, {axis})" if n == 1 else expression
-    return expression

@@ -134,3 +134,39 @@ def test_no_way_where_nothing_fits():
     """Another shape has no place, nor has a tensor of many axes."""
     assert ways("q.weight", (30, 29)) == []
     assert ways("q", (1, 2) * 6) == []
+
+
+EXPERTS = {f"experts.{i}.up.weight": (7, 30) for i in range(4)} | {"shared.up.weight": (7, 30)}
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "theirs", "way"),
+    [
+        (  # one tensor for the layers of a list
+            "up",
+            (4, 30, 7),
+            EXPERTS,
+            ", ".join(f"experts.{i}.up.weight" for i in range(4)).join(
+                ("permute(stack(", "), 0, 2, 1)")
+            ),
+        ),
+        ("ls", (2, 30), {"gamma1": (30,), "gamma2": (30,), "x": (5,)}, "stack(gamma1, gamma2)"),
+        (  # layers of several widths, one after the other
+            "inp.weight",
+            (21, 30),
+            {"a.weight": (5, 30), "b.weight": (9, 30), "c.weight": (7, 30)},
+            "cat(a.weight, b.weight, c.weight)",
+        ),
+        ("embed.weight", (30, 48), {"cut.weight": (30, 3, 4, 4)}, "flatten(cut.weight, 1)"),
+        ("cls", (30,), {"cls_token": (1, 1, 30)}, "squeeze(cls_token)"),
+        (  # rows of heads, of four parts each
+            "wq",
+            (4, 31, 6, 5),
+            {"q.weight": (120, 31)},
+            "permute(split(split(q.weight, 0, H), 1, 4), 1, 3, 0, 2)",
+        ),
+    ],
+)
+def test_layers_may_be_kept_in_one_tensor(name, shape, theirs, way):
+    """Stacked, joined, folded or without axes of size one; among the ways is the right one."""
+    assert way in ways(name, shape, theirs)
