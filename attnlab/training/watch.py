@@ -62,6 +62,10 @@ DRAWS = 3  # calls on one input that are meant to differ: dropout stays on for t
 MODAL = (nn.modules.dropout._DropoutNd, nn.modules.batchnorm._BatchNorm)
 
 
+# Parameters by their ids, each with the gradient that it had.
+_Held = dict[int, tuple[Tensor, weakref.ref[Tensor]]]
+
+
 class StopWatching(BaseException):
     """Ends the script once enough steps were seen."""
 
@@ -111,8 +115,8 @@ class TrainingWatch:
         self._clip_line = 0
         self._ids: dict[int, int] = {}  # of optimizers, in order
         self._sets: list[frozenset[int]] = []  # the parameters of each
-        self._stale: dict[int, Tensor] = {}  # parameters with gradients that a step has used
-        self._foreign: dict[int, Tensor] = {}  # those that have some when another optimizer steps
+        self._stale: _Held = {}  # parameters with gradients that a step has used
+        self._foreign: _Held = {}  # those that have some when another optimizer steps
         self._living: list[weakref.ref[Optimizer]] = []
         self._sums: list[float] = []  # of some parameters, at the last backward pass
         self._before: dict[int, Tensor] = {}
@@ -438,11 +442,14 @@ class TrainingWatch:
     def _optimizers(self) -> Iterator[Optimizer]:
         yield from (optimizer for ref in self._living if (optimizer := ref()) is not None)
 
+    def _is_leftover(self, p: Tensor) -> bool:
+        """Whether its gradient is one that a step has used, and no other that was set since."""
+        return id(p) in self._stale and self._stale[id(p)][1]() is p.grad
+
     def _forget_cleared(self) -> None:
         """Gradients that were set to None or zero are no longer those of an earlier step."""
-        left = {key: p.grad for key, p in self._stale.items()}
-        for key, grad in left.items():
-            if grad is None or not bool(grad.any()):
+        for key, (p, used) in list(self._stale.items()):
+            if p.grad is None or p.grad is not used() or not bool(p.grad.any()):
                 del self._stale[key]
 
     # ------------------------------------------------------------ the loop's other words
@@ -558,7 +565,7 @@ class TrainingWatch:
                 events=tuple(events),
                 clip_line=self._clip_line,
                 gradient=math.hypot(*norms) if norms else None,
-                leftover=any(id(p) in self._stale for p in graded),
+                leftover=any(self._is_leftover(p) for p in graded),
                 rate=max((float(g["lr"]) for g in groups), default=0.0),
                 update=sorted(ratios)[len(ratios) // 2] if ratios else None,
                 decay=max(
@@ -567,10 +574,10 @@ class TrainingWatch:
             )
         )
         events.clear()
-        self._stale |= {id(p): p for p in graded if p.grad is not None and bool(p.grad.any())}
+        self._stale |= _gradients_of(graded)
         others = (other for other in self._optimizers() if other is not optimizer)
         waiting = (p for other in others for p in _parameters_of(other))
-        self._foreign = {id(p): p for p in waiting if p.grad is not None and bool(p.grad.any())}
+        self._foreign = _gradients_of(waiting)
         self._before, self._inside = {}, False
         if self.space is not None:
             self.space = find_namespace(sys._getframe(2))
@@ -690,6 +697,15 @@ def _mostly_frozen(module: nn.Module) -> bool:
     """Whether adapters, or a head, learn on what is kept as it is: eval mode is meant there."""
     sizes = [(p.numel(), p.requires_grad) for p in module.parameters()]
     return 2 * sum(n for n, learns in sizes if not learns) > sum(n for n, _ in sizes)
+
+
+def _gradients_of(parameters: Iterable[Tensor]) -> _Held:
+    """The parameters with a gradient that is not zero everywhere."""
+    return {
+        id(p): (p, weakref.ref(p.grad))
+        for p in parameters
+        if p.grad is not None and bool(p.grad.any())
+    }
 
 
 def _parameters_of(optimizer: Optimizer) -> list[Tensor]:

@@ -407,6 +407,32 @@ def test_gradients_of_another_loss_are_cleared_before_they_are_added_to(
     assert ("gradients-left-over" in [f.rule for f in grave(seen)]) == wrong
 
 
+ASSIGNED = """
+import torch
+from torch import nn
+model = nn.Linear(4, 2)
+optimizer = torch.optim.Adam(model.parameters())
+for _ in range(9):
+    loss = (model(torch.randn(8, 4)) - 1).square().mean()
+    for p, g in zip(model.parameters(), torch.autograd.grad(loss, list(model.parameters()))):
+        p.grad = {set}
+    optimizer.step()
+"""
+
+
+@pytest.mark.parametrize(
+    ("given", "wrong"), [("g", False), ("g if p.grad is None else p.grad.add_(g)", True)]
+)
+def test_gradients_that_are_set_anew_are_not_left_over(given, wrong, tmp_path):
+    """`p.grad = g` needs no zero_grad; what is added to the old one does."""
+    text = ASSIGNED.format(set=given)
+    path = tmp_path / "train.py"
+    path.write_text(text)
+    code = compile(text, str(path), "exec")
+    seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
+    assert ("gradients-left-over" in [f.rule for f in grave(seen)]) == wrong
+
+
 CLIMBS = """
 import torch
 from torch import nn
