@@ -12,8 +12,8 @@ from attnlab.render.screen import Screen, bare_table, plural, truncate
 AROUND = 2  # equal steps that are shown before the first that differs
 MAPPED = 6  # weights, without --all-rows
 GUESSED = (
-    "This is a guess by names and shapes: nothing proves which weight of yours is which of the "
-    "reference's. Where it is wrong, so is what is said above; --weights FILE settles it."
+    "This is a guess by names, shapes and values: nothing proves which weight of yours is which "
+    "of the reference's. Where it is wrong, so is what is said above; --weights FILE settles it."
 )
 MOST = 12  # steps that differ, without --all-rows
 HEADS = {
