@@ -38,12 +38,12 @@ SYMBOLS: dict[str, set[str]] = {
 def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     """What is wrong with a line, and the change that makes it right if it is."""
     yield from _as_written(source, theirs)
-    yield from uses_of_unused(source)
     yield from (("wrong-arguments", edit) for edit in _as_called(source, theirs))
     yield from (("wrong-number", edit) for edit in _as_numbered(source, theirs))
     yield from (("wrong-function", edit) for edit in _as_applied(source, theirs))
     yield from (("missing-term", edit) for edit in _as_added(source, theirs))
     yield from (("missing-step", edit) for edit in _as_bent(source, theirs))
+    yield from uses_of_unused(source)
 
 
 def _as_written(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import islice
 
 from attnlab.mutation_testing.operators.base import Edit, Source
+
+MOST = 300  # changes of a function, for each that is unused
 
 
 def uses_of_unused(source: Source) -> Iterator[tuple[str, Edit]]:
@@ -15,16 +18,23 @@ def uses_of_unused(source: Source) -> Iterator[tuple[str, Edit]]:
         for function in ast.walk(owner) if unused else ():
             if isinstance(function, ast.FunctionDef) and function.name != "__init__":
                 for name in unused:
-                    yield from _uses(source, function, name)
+                    yield from islice(_uses(source, function, name), MOST)
 
 
 def _unused(owner: ast.ClassDef) -> list[str]:
-    """The attributes that a class sets and does not read."""
+    """The layers and parameters that a class makes and does not read."""
     made, read = set[str](), set[str]()
     for node in ast.walk(owner):
-        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
-            (made if isinstance(node.ctx, ast.Store) else read).add(node.attr)
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
+            read.add(node.attr)
+        elif isinstance(node, ast.Assign) and any(map(_is_made, ast.walk(node.value))):
+            stored = (n for target in node.targets for n in ast.walk(target))
+            made |= {n.attr for n in stored if isinstance(n, ast.Attribute)}
     return sorted(made - read)
+
+
+def _is_made(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call)
 
 
 def _uses(source: Source, function: ast.FunctionDef, name: str) -> Iterator[tuple[str, Edit]]:

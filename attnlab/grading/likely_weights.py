@@ -57,10 +57,10 @@ def load_likely_weights(probe: Probe) -> dict[str, str] | None:
         if better and (best is None or better.wrong < best.wrong):
             best = better
             fixed = {n: said for n, said in best.entries.items() if n in best.right_names}
-            left = [n for n in best.suspects if n in best.entries][:SUSPECTS]
+            left = [n for n in best.suspects if n in maps.names][:SUSPECTS]
             banned.clear()
-        elif better and best and name:  # what else it may hold
-            banned.add((name, better.entries[name]))
+        elif better and name and (name, better.entries[name]) not in banned:
+            banned.add((name, better.entries[name]))  # what else it may hold is tried next
             left.insert(0, name)
         else:
             banned = {pair for pair in banned if pair[0] != name}

@@ -15,7 +15,7 @@ SEEN_OTHERWISE = {
 
 
 # What closes a score that it is added to.
-CLOSING = re.compile(r"inf\b|finfo|^-\(?[\d.]|^NEG|_INF|INF_|MIN_|_MIN|_NEG", re.IGNORECASE)
+CLOSING = re.compile(r"\binf\b|finfo|^-[\d.]+e\+?\d|^-\d{4}|^NEG(_|$)|NEG_INF|MASK_VALUE")
 PADDING = "key_padding_mask"  # in PyTorch's layers: True is hidden
 
 
@@ -36,7 +36,9 @@ def mask_meaning(function: Function, argument: str) -> str:
 def is_mask(function: Function, argument: str) -> bool:
     """Whether a function fills, chooses or closes scores by an argument, or inverts it."""
     nodes = list(ast.walk(function))
-    inverted = (n.operand for n in nodes if isinstance(n, ast.UnaryOp))
+    inverted = [
+        n.operand for n in nodes if isinstance(n, ast.UnaryOp) and isinstance(n.op, ast.Invert)
+    ]
     return (
         any(mask_meanings(function, argument))
         or any(_closes_by(n, argument) for n in nodes)
@@ -208,7 +210,7 @@ def is_argument(node: ast.expr, argument: str) -> bool:
             return node.id == argument
         if isinstance(node, ast.Subscript):
             node = node.value
-        elif isinstance(node, ast.Call) and ast.unparse(node.func) == "torch.logical_not":
+        elif isinstance(node, ast.Call) and node.args and last_name(node.func) == "logical_not":
             node = node.args[0]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             node = node.func.value

@@ -338,17 +338,25 @@ def width(n):
     return n
 
 
+class Helper:
+    def own(self, x):
+        return x - x
+
+
 class Net(nn.Module):
     def __init__(self):
         super().__init__()
         self.w = nn.Parameter(torch.ones(width(2)))
         self.register_buffer("seen", torch.zeros(()))
         self.calls = []
+        self.total = torch.zeros(())
+        self.helper = Helper()
 
     def forward(self, x):
         self.seen += 1
+        self.total += 1
         self.calls.append(1)
-        return x * self.w + self.more(x) + len(self.calls)
+        return x * self.w + self.more(x) + len(self.calls) + self.total - 1 + self.helper.own(x)
 
     def more(self, x):
         return 0
@@ -356,11 +364,12 @@ class Net(nn.Module):
 
 
 def test_a_change_finds_the_module_as_it_was_made():
-    """Also where changes before it were called: buffers and lists are put back. What is run when a
-    module is made is made anew."""
+    """Also where changes before it were called: buffers, tensors and lists are as they were. What
+    runs when a module is made, or is no module, is made anew."""
     lines = KEPT.splitlines()
     more = next(n for n, text in enumerate(lines, 1) if "return 0" in text)
     made_by = next(n for n, text in enumerate(lines, 1) if "return n" in text)
+    own = next(n for n, text in enumerate(lines, 1) if "return x - x" in text)
     session = Session()
     session.ask("load", file="net.py", text=KEPT, path="", own=None)
     changes = [
@@ -369,6 +378,7 @@ def test_a_change_finds_the_module_as_it_was_made():
         (made_by, made_by, "    return n + 1\n"),
         (more, more, "        return self.missing\n"),
         (more, more, "        return 10\n"),
+        (own, own, "        return 2 * x\n"),
     ]
     answer = session.ask(
         "edited_results",
@@ -382,7 +392,7 @@ def test_a_change_finds_the_module_as_it_was_made():
         inputs=[("x", torch.ones(2))],
     )
     found = [None if t is None else t.tolist() for t in answer["results"]]
-    assert found == [[5.0, 5.0], [5.0, 5.0], None, None, [14.0, 14.0]]
+    assert found == [[5.0, 5.0], [5.0, 5.0], None, None, [14.0, 14.0], [6.0, 6.0]]
 
 
 def test_every_verb_is_tried_somewhere():

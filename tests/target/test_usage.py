@@ -203,6 +203,8 @@ def test_a_mask_has_the_polarity_and_axes_of_its_use(use, axes):
         ("s.masked_fill(~left_out[:, None, None, :], -1e9)", "B S bool allows"),
         ("s + (left_out.to(s.dtype) * NEG)[:, None, None]", "S S bool forbids"),
         ("s.where(torch.logical_not(left_out)[:, None, None, :], -1e9)", "B S bool forbids"),
+        ("s * torch.exp(-left_out)", ""),
+        ("s * (left_out * -1)", ""),
         ("s * left_out", ""),
         ("s + left_out", ""),
     ],

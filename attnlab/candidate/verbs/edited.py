@@ -11,6 +11,7 @@ import time
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from copy import deepcopy
 from itertools import islice
 from typing import Any, Self
 
@@ -61,8 +62,8 @@ def edited_results(
             with _interrupted():
                 edited.change(first, last, new)
                 if kept is not None and kept.leaves(first, last):
-                    with kept.as_changed():
-                        result = _call(session, inputs, pick)
+                    kept.put_changed()
+                    result = _call(session, inputs, pick)
                 elif _build(session, weights, recipe):
                     result = _call(session, inputs, pick)
             edited.undo()
@@ -221,49 +222,46 @@ class KeptModule:
     ) -> None:
         self.session, self.edited = session, edited
         self.target: nn.Module = session.target
+        self.classes = {
+            kind.__name__: kind
+            for kind in map(type, self.target.modules())
+            if edited.names.get(kind.__name__) is kind
+        }
         starts = {code.co_firstlineno for code in called}
         names = {name for code in called for name in code.co_names}
+        tree = ast.parse("".join(edited.lines))
         self.free: list[tuple[int, int]] = []  # lines of what does not run when it is made
-        for node in ast.walk(ast.parse("".join(edited.lines))):
-            if not isinstance(node, DEFINITIONS[:2]) or node.name in names:
+        if any(kind.__subclasses__() for kind in self.classes.values()):
+            return
+        handed = _names_not_called(tree)
+        for top in tree.body:
+            known = isinstance(top, ast.ClassDef) and top.name in self.classes
+            if not known and (not isinstance(top, DEFINITIONS[:2]) or top.name in handed):
                 continue
-            if not starts.intersection(range(node.lineno, (node.end_lineno or 0) + 1)):
-                self.free.append((node.body[0].lineno, node.end_lineno or node.lineno))
-        modules = list(self.target.modules())
-        self.classes = [(module, type(module)) for module in modules]
-        held = [each for module in modules for each in _held_by(module)]
-        self.state = [(each, each.copy()) for each in held]
-        self.buffers = [(buffer, buffer.clone()) for buffer in self.target.buffers()]
-        own = (kind for _, kind in self.classes if edited.names.get(kind.__name__) is kind)
-        if any(kind.__subclasses__() for kind in own):
-            self.free.clear()
+            for node in ast.walk(top):
+                if not isinstance(node, DEFINITIONS[:2]) or node.name in names:
+                    continue
+                if not starts.intersection(range(node.lineno, (node.end_lineno or 0) + 1)):
+                    self.free.append((node.body[0].lineno, node.end_lineno or node.lineno))
 
     def leaves(self, first: int, last: int) -> bool:
         """Whether a change of these lines leaves the module as it was made."""
         return any(start <= first and last <= end for start, end in self.free)
 
-    @contextmanager
-    def as_changed(self) -> Iterator[None]:
-        """The module with its classes as they are defined now; then as it was before."""
-        names, space = self.edited.names, self.edited.space
-        try:
-            for module, own in self.classes:
-                if names.get(own.__name__) is own:
-                    module.__class__ = space[own.__name__]
-            self.session.target = self.target
-            self.session.entry = type(self.target).forward
-            yield
-        finally:
-            for module, own in self.classes:
-                module.__class__ = own
-            for held, before in self.state:
-                held.clear()
-                (held.update if isinstance(held, dict) else held.extend)(before)
-            for buffer, value in self.buffers:
-                buffer.copy_(value)
+    def put_changed(self) -> None:
+        """A copy of the module, with its classes as they are defined now, is the session's."""
+        self.session.target = copied = deepcopy(self.target)
+        for module in copied.modules():
+            if self.classes.get(type(module).__name__) is type(module):
+                module.__class__ = self.edited.space[type(module).__name__]
+        self.session.entry = type(copied).forward
 
 
-def _held_by(module: nn.Module) -> Iterator[Any]:
-    """What a module holds, itself first: attributes, parameters, buffers, parts, dicts, lists."""
-    yield vars(module)
-    yield from (held for held in vars(module).values() if type(held) in (dict, list))
+def _names_not_called(tree: ast.Module) -> set[str]:
+    """What is read by name other than to be called: it may be kept anywhere."""
+    called = {id(n.func) for n in ast.walk(tree) if isinstance(n, ast.Call)}
+    return {
+        n.id
+        for n in ast.walk(tree)
+        if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Load) and id(n) not in called
+    }

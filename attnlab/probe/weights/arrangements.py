@@ -140,7 +140,7 @@ def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> st
 def _flat(typed: Typed) -> Iterator[Typed]:
     """Without axes of size one, and with the axes of a patch as one."""
     expression, shape = typed
-    if 1 in shape and len(shape) > 1:
+    if 1 in shape:
         yield f"squeeze({expression})", tuple(n for n in shape if n != 1)
     elif len(shape) > 2:  # a convolution over patches, as a linear layer
         yield f"flatten({expression}, 1)", (shape[0], prod(shape[1:]))

@@ -47,6 +47,7 @@ SECONDS = 4.0
 STEPS = 20_000  # of the search for maps that use every weight once
 PROOFS = 3  # draws of weights and inputs that a map must hold for
 TOLERANCE = 1e-3  # of the largest output: a wrong map is off by as much as the output itself
+SEVERAL = 100  # parameters, for which all ways are looked at
 PARAMETERS = 400  # with more, no map is searched
 
 
@@ -96,7 +97,12 @@ class LikelyMaps:
 
     def __init__(self, context: MatchContext, sizes: Sizes) -> None:
         self.trial = Trial(context, sizes)
-        self.choices = [] if _size_mismatch(self.trial) else list(_choices(self.trial))
+        self.choices = [] if _size_mismatch(self.trial) else _choices(self.trial)
+
+    @property
+    def names(self) -> set[str]:
+        """The parameters that maps choose for: of layers that are alike, those of the first."""
+        return {name for tied, _ in self.choices for name in tied.choices}
 
     def cheapest(
         self, fixed: Mapping[str, str], banned: Collection[tuple[str, str]]
@@ -214,13 +220,20 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
                 yield entries
 
 
-def _choices(trial: Trial) -> Iterator[tuple[TiedLayers, int]]:
+def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     """What each parameter may hold, and of how many pieces all hold one: where matrices that no
-    layer owns are stored transposed, and where they are as layers store theirs."""
+    layer owns are stored transposed, and where they are as layers store theirs. That one holds
+    layers of a list is looked at where nothing else holds all."""
     places, parts = slots(trial.shapes, trial.sizes), pieces(trial.reference_shapes)
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
-    for each in dict.fromkeys((places, as_layers)):
-        yield tie_layers(all_options(each, parts, trial.sizes), parts), len(parts)
+    small = len(places) <= SEVERAL
+    both = list(dict.fromkeys((places, as_layers if small else places)))
+    for lists in (False, True) if small else (False,):
+        options = (all_options(each, parts, trial.sizes, lists) for each in both)
+        found = [(tie_layers(each, parts), len(parts)) for each in options]
+        if any(next(_maps_of(*choices), None) for choices in found):
+            return found
+    return []
 
 
 def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:

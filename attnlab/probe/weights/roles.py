@@ -161,33 +161,36 @@ def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str
 
 
 def all_options(
-    open_slots: tuple[Slot, ...], parts: tuple[Piece, ...], sizes: Mapping[str, int]
+    open_slots: tuple[Slot, ...],
+    parts: tuple[Piece, ...],
+    sizes: Mapping[str, int],
+    lists: bool = False,
 ) -> dict[str, list[Option]]:
-    """The options of every slot. Where a layer called `q` cannot hold queries, its name is taken
-    to mean something else."""
-    found = {s.name: options(s, parts, sizes) for s in open_slots}
+    """The options of every slot, with `lists` also the layers of a list in one. Where a layer
+    called `q` cannot hold queries, its name is taken to mean something else."""
+    found = {s.name: options(s, parts, sizes, lists) for s in open_slots}
     wrong = {layer_name(n) or n for n, slot_options in found.items() if not slot_options}
     for slot in open_slots:
         if (layer_name(slot.name) or slot.name) in wrong:
             anonymous = slot._replace(parsed=slot.parsed._replace(role=""))
-            found[slot.name] = options(anonymous, parts, sizes)
+            found[slot.name] = options(anonymous, parts, sizes, lists)
     return found
 
 
-def options(slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int]) -> list[Option]:
+def options(
+    slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int], lists: bool = False
+) -> list[Option]:
     """Every way to fill the slot that its name and shape allow, the likely ones first."""
     by_parameter = [p for p in parts if p.parameter == slot.name]
     fixed = [p for p in by_parameter if len(by_parameter) > 1 or p.shape == slot.shape]
     if fixed and _fused_shape(fixed) == slot.shape:  # same name and shape: the same parameter
         orders = frozenset(p.order for p in fixed)
         return [Option(0.0, orders, slot.name, _layers(tuple(fixed)))]
-    return _options(slot, by_parameter, sizes) or _options(slot, list(parts), sizes)
-
-
-def _options(slot: Slot, parts: list[Piece], sizes: Mapping[str, int]) -> list[Option]:
-    usual = _by_cost(slot, [*((p,) for p in parts), *_groups(slot, parts)], sizes)
-    more = () if usual else (*stacked_groups(slot, parts), *joined_groups(slot, parts))
-    return usual or _by_cost(slot, more, sizes)
+    groups = [(p,) for p in by_parameter]
+    known = _by_cost(slot, [*groups, *_groups(slot, by_parameter)], sizes)
+    several = (*stacked_groups(slot, parts), *joined_groups(slot, parts)) if lists else ()
+    usual = [*((p,) for p in parts), *_groups(slot, list(parts))]
+    return known or _by_cost(slot, [*usual, *several], sizes)
 
 
 def _by_cost(

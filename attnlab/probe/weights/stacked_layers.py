@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -14,9 +14,11 @@ NUMBER = re.compile(r"\d+")
 MOST_JOINED = 6  # layers in one
 
 
-def stacked_groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
+def stacked_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
     """The layers of a list, as in `experts.0`, `experts.1`; or all pieces of one role and kind, as
     the gains of all norms: as many as the slot's first axis is long."""
+    if not slot.shape:
+        return
     series: dict[tuple[object, ...], list[Piece]] = {}
     for piece in parts:
         if piece.shape and piece.shape[0] and not slot.per:
@@ -33,7 +35,7 @@ def stacked_groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]
             yield tuple(group)
 
 
-def joined_groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
+def joined_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
     """Layers that are defined one after the other, and have as many rows together as the slot."""
     alike: dict[tuple[object, ...], list[Piece]] = {}
     for piece in parts:

@@ -50,9 +50,9 @@ def test_fused_weights_are_cut_into_pieces():
     assert [p.expression for p in found[6:]] == ["out_proj.weight"]
 
 
-def ways(name, shape, theirs=FUSED, sizes=SIZES):
+def ways(name, shape, theirs=FUSED, sizes=SIZES, lists=False):
     (slot,) = slots({name: shape}, sizes)
-    return [o.expression for o in options(slot, pieces(theirs), sizes)]
+    return [o.expression for o in options(slot, pieces(theirs), sizes, lists)]
 
 
 def test_heads_with_layers_of_their_own_are_a_family():
@@ -169,4 +169,11 @@ EXPERTS = {f"experts.{i}.up.weight": (7, 30) for i in range(4)} | {"shared.up.we
 )
 def test_layers_may_be_kept_in_one_tensor(name, shape, theirs, way):
     """Stacked, joined, folded or without axes of size one; among the ways is the right one."""
-    assert way in ways(name, shape, theirs)
+    assert way in ways(name, shape, theirs, lists=True)
+
+
+def test_one_number_is_no_list_of_layers():
+    """A temperature without an axis, beside a weight of one number."""
+    assert ways("temperature", (), {"layers.0.alpha": (1,)}, lists=True) == [
+        "squeeze(layers.0.alpha)"
+    ]
