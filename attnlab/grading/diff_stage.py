@@ -121,7 +121,7 @@ def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Siz
     for mask, drawn in draws_by_mask(probe):
         report, right = _each_output(probe, mask, drawn, others, _sources(job))
         if report.outcome == "same" and not report.returned:
-            report = _with_gradients(report, probe, mask, _sources(job))
+            report = _with_gradients(report, probe, drawn, _sources(job))
             if report.outcome == "same" and right is not None and right.isnan().any():
                 return replace(report, message=NAN)
         if report.outcome != "same":
@@ -184,11 +184,13 @@ def _looked_at(report: DiffReport) -> str:
     return f"{which}, without gradients"
 
 
-def _with_gradients(report: DiffReport, probe: Probe, mask: Mask, sources: Sources) -> DiffReport:
+def _with_gradients(
+    report: DiffReport, probe: Probe, drawn: Sequence[Inputs], sources: Sources
+) -> DiffReport:
     """The report of equal outputs, unless gradients differ."""
-    inputs = probe.draw(mask)
+    inputs = drawn[0]
     try:
-        shown = [_gradient_draw(probe, given) for given in (inputs, probe.draw(mask))]
+        shown = [_gradient_draw(probe, given) for given in drawn]
         found = diagnose_gradients(shown[0], shown[1], probe.sizes, sources)
     except Raised as error:
         raised = str(error).partition(" Hint:")[0]

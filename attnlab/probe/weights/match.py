@@ -223,17 +223,16 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
 def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     """What each parameter may hold, and of how many pieces all hold one: where matrices that no
     layer owns are stored transposed, and where they are as layers store theirs. That one holds
-    layers of a list is looked at where nothing else holds all."""
+    layers of a list comes last."""
     places, parts = slots(trial.shapes, trial.sizes), pieces(trial.reference_shapes)
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
+    found = list[tuple[TiedLayers, int]]()
     for lists in (False, True) if small else (False,):
         options = (all_options(each, parts, trial.sizes, lists) for each in both)
-        found = [(tie_layers(each, parts), len(parts)) for each in options]
-        if any(next(_maps_of(*choices), None) for choices in found):
-            return found
-    return []
+        found += [(tie_layers(each, parts), len(parts)) for each in options]
+    return found
 
 
 def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
