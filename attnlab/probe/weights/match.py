@@ -229,7 +229,7 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
-    for lists in (False, True) if small else (False,):
+    for lists in range(3) if small else (0,):
         options = (all_options(each, parts, trial.sizes, lists) for each in both)
         found += [(tie_layers(each, parts), len(parts)) for each in options]
     return found

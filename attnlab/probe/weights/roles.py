@@ -164,9 +164,10 @@ def all_options(
     open_slots: tuple[Slot, ...],
     parts: tuple[Piece, ...],
     sizes: Mapping[str, int],
-    lists: bool = False,
+    lists: int = 0,
 ) -> dict[str, list[Option]]:
-    """The options of every slot, with `lists` also the layers of a list in one. Where a layer
+    """The options of every slot; with `lists` 1 also the layers of a list in one where there are no
+    others, with 2 everywhere. Where a layer
     called `q` cannot hold queries, its name is taken to mean something else."""
     found = {s.name: options(s, parts, sizes, lists) for s in open_slots}
     wrong = {layer_name(n) or n for n, slot_options in found.items() if not slot_options}
@@ -178,7 +179,7 @@ def all_options(
 
 
 def options(
-    slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int], lists: bool = False
+    slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int], lists: int = 0
 ) -> list[Option]:
     """Every way to fill the slot that its name and shape allow, the likely ones first."""
     by_parameter = [p for p in parts if p.parameter == slot.name]
@@ -188,8 +189,11 @@ def options(
         return [Option(0.0, orders, slot.name, _layers(tuple(fixed)))]
     groups = [(p,) for p in by_parameter]
     known = _by_cost(slot, [*groups, *_groups(slot, by_parameter)], sizes)
-    several = (*stacked_groups(slot, parts), *joined_groups(slot, parts)) if lists else ()
     usual = [*((p,) for p in parts), *_groups(slot, list(parts))]
+    found = known or _by_cost(slot, usual, sizes)
+    if not lists or (found and lists == 1):
+        return found
+    several = (*stacked_groups(slot, parts), *joined_groups(slot, parts))
     return known or _by_cost(slot, [*usual, *several], sizes)
 
 
