@@ -25,6 +25,7 @@ from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 OPERAND = "wrong-operand"
+SURELY = 2  # faults; of more, of which some say nothing, one may only make up for another
 MEASURED = ("scale", "sign", "offset")  # that the numbers alone tell
 STEPS = 400  # pairs that a report lists
 
@@ -125,7 +126,10 @@ def _named(
     first: dict[tuple[str, int, str], Diagnosis] = {}
     for each in (_upstream(d, found.first, sources) for d in told):
         first.setdefault((each.file, each.line, each.relation), each)
-    return tuple(first.values())
+    told_all = tuple(first.values())
+    if len(told_all) > SURELY and any(d.relation in VAGUE for d in told_all):
+        return tuple(replace(d, confirmed=False, confidence=LIKELY) for d in told_all)
+    return told_all
 
 
 def _fixed(

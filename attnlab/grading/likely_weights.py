@@ -94,9 +94,8 @@ def _try(
             suspects.update(dict.fromkeys(sorted(taken)))
         else:
             right_names |= taken
-    doubted = sorted(
-        suspects, key=right_names.__contains__
-    )  # of what both hold a part may be right
+    # What right steps hold as well comes last: a part of it may be wrong.
+    doubted = sorted(suspects, key=right_names.__contains__)
     count = len(wrong) + len(pairs.unclaimed), odd
     return Tried(weights, entries, count, frozenset(right_names.difference(suspects)), (*doubted,))
 

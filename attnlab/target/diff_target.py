@@ -81,11 +81,14 @@ def fed_by_reference(
     except (Refused, Unreadable):
         return None
     names = dict(zip(theirs, mine, strict=False))
-    if contract is None or any(i.argument not in names for i in contract.inputs):
+    if contract is None or contract.containers:
         return None
-    flags = (replace(i, name=names[i.name]) for i in contract.inputs if i.name in names)
+    if any(i.argument not in names for i in contract.inputs):
+        return None
+    flags = [input_flag(replace(i, name=names[i.argument])) for i in contract.inputs]
+    flags += [f"{names[n]} = {v!r}" for n, v in contract.arguments.items() if n in names]
     sizes = ", ".join(f"{symbol}={size}" for symbol, size in contract.sizes.items())
-    return replace(typed, sizes=sizes, inputs=tuple(map(input_flag, flags)))
+    return replace(typed, sizes=sizes, inputs=tuple(flags))
 
 
 def _forward_names(target: str) -> list[str]:

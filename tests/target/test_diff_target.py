@@ -7,7 +7,7 @@ from attnlab.errors import Refused, Unreadable
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Limits
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.diff_target import diff_job, read_weight_map
+from attnlab.target.diff_target import diff_job, fed_by_reference, read_weight_map
 
 RIGHT = """
 from torch import nn
@@ -145,3 +145,21 @@ def test_a_map_that_cannot_be_read_is_refused(text, error, says, tmp_path):
         file.write_text(text, encoding="utf-8")
     with pytest.raises(error, match=says):
         read_weight_map(str(file))
+
+
+def test_what_the_reference_runs_with_is_said_with_the_names_of_mine(tmp_path):
+    """Also numbers that are no tensors; nothing where the user says what goes in."""
+    right = RIGHT.replace("def forward(self, x):", "def forward(self, x, steps):")
+    mine = right.replace("x, steps", "inp, many").replace("(x)", "(inp)")
+    (tmp_path / "right.py").write_text(right)
+    (tmp_path / "mine.py").write_text(mine)
+    reference = f"{tmp_path / 'right.py'}:Net"
+    typed = TraceCommand(target=f"{tmp_path / 'mine.py'}:Net", verb="diff")
+    fed = fed_by_reference(
+        typed, reference, "Net", lambda job: run_job(job, lambda *_: LocalHost())
+    )
+    assert fed is not None
+    assert fed.inputs[0] == "inp: B S D"
+    assert fed.inputs[1].startswith("many = ") or fed.inputs[1].startswith("many: ")
+    said = TraceCommand(target=typed.target, inputs=("inp: B S D",), verb="diff")
+    assert fed_by_reference(said, reference, "Net", lambda job: pytest.fail("nothing runs")) is None

@@ -26,11 +26,12 @@ LETTERS = {
 OUT = {"o", "wo", "bo", "out", "output", "unify", "unifyheads", "merge"}
 WEAK = {"proj", "dense", "c", "attn", "attention", "self", "mha"}  # alone they mean "out"
 NORM = {"norm", "ln", "layernorm", "rms", "rmsnorm"}
-AFFINE = {"gamma", "beta", "gain"}  # parameters of a norm; a layer may be called anything
+# Parameters of a norm; the layer may be called anything.
+AFFINE = {"gamma", "beta", "gain", "gains", "shift", "shifts"}
 FEED = {"up", "down", "gate"}
 INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention's
-WEIGHT = {"weight", "kernel", "gamma", "gain", "scale", "w", "g", "matrix"}
-BIAS = {"bias", "beta", "b"}
+WEIGHT = {"weight", "weights", "kernel", "gamma", "gain", "gains", "scale", "w", "g", "matrix"}
+BIAS = {"bias", "biases", "beta", "b", "shift", "shifts"}
 PAIR = 2  # words
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
@@ -167,8 +168,8 @@ def all_options(
     lists: int = 0,
 ) -> dict[str, list[Option]]:
     """The options of every slot; with `lists` 1 also the layers of a list in one where there are no
-    others, with 2 everywhere. Where a layer
-    called `q` cannot hold queries, its name is taken to mean something else."""
+    others, with 2 everywhere. Where a layer called `q` cannot hold queries, its name is taken to
+    mean something else."""
     found = {s.name: options(s, parts, sizes, lists) for s in open_slots}
     wrong = {layer_name(n) or n for n, slot_options in found.items() if not slot_options}
     for slot in open_slots:
@@ -264,8 +265,8 @@ def _same_kind(a: Piece, b: Piece) -> bool:
 def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     """How unlikely it is that the slot holds these pieces; None where the name rules it out."""
     mine, theirs = slot.parsed, group[0].parsed
-    role = "".join(p.parsed.role for p in group)
-    letters = "".join(p.parsed.letters for p in group)
+    role = "".join(dict.fromkeys(p.parsed.role for p in group))
+    letters = "".join(dict.fromkeys(p.parsed.letters for p in group))
     if mine.letters and letters and mine.letters != letters:
         return None
     if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
@@ -273,7 +274,8 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     moved = 0.02 * sum(abs(slot.order - p.order) for p in group)
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
     apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)
-    return by_name + moved + 0.1 * apart + float(mine.numbers != theirs.numbers)
+    other = len(group) == 1 and mine.numbers != theirs.numbers
+    return by_name + moved + 0.1 * apart + float(other)
 
 
 def _words_apart(a: Piece, b: Piece) -> int:

@@ -50,7 +50,7 @@ def test_fused_weights_are_cut_into_pieces():
     assert [p.expression for p in found[6:]] == ["out_proj.weight"]
 
 
-def ways(name, shape, theirs=FUSED, sizes=SIZES, lists=False):
+def ways(name, shape, theirs=FUSED, sizes=SIZES, lists=0):
     (slot,) = slots({name: shape}, sizes)
     return [o.expression for o in options(slot, pieces(theirs), sizes, lists)]
 
@@ -169,11 +169,18 @@ EXPERTS = {f"experts.{i}.up.weight": (7, 30) for i in range(4)} | {"shared.up.we
 )
 def test_layers_may_be_kept_in_one_tensor(name, shape, theirs, way):
     """Stacked, joined, folded or without axes of size one; among the ways is the right one."""
-    assert way in ways(name, shape, theirs, lists=True)
+    assert way in ways(name, shape, theirs, lists=1)
 
 
 def test_one_number_is_no_list_of_layers():
     """A temperature without an axis, beside a weight of one number."""
-    assert ways("temperature", (), {"layers.0.alpha": (1,)}, lists=True) == [
-        "squeeze(layers.0.alpha)"
-    ]
+    assert ways("temperature", (), {"layers.0.alpha": (1,)}, lists=1) == ["squeeze(layers.0.alpha)"]
+
+
+def test_the_gains_of_all_norms_are_likelier_than_any_vectors():
+    """One tensor for all of them; that each has a number of its own speaks for none."""
+    theirs = {f"{n}.{k}": (30,) for n in ("norm1", "norm2", "norm") for k in ("weight", "bias")}
+    theirs |= {f"{n}.bias": (30,) for n in ("embed", "up", "down")}
+    for name, kind in (("gains", "weight"), ("shifts", "bias")):
+        stacked = ", ".join(f"{n}.{kind}" for n in ("norm1", "norm2", "norm"))
+        assert ways(name, (3, 30), theirs, lists=2)[0] == f"stack({stacked})"
