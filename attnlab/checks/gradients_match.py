@@ -39,7 +39,7 @@ from attnlab.probe.answers import Inputs, InterleavedGradients, Mask, Skip, Tens
 
 TITLE = "Gradients equal the reference's"
 ENOUGH = 3  # positions: with one, a softmax has nothing to choose and no gradient
-LONG = 150  # positions: more than blocks of 128 have
+LONG = 136  # positions: more than blocks of 128 have
 PATIENCE, FEWER = 0.5, 24  # seconds that such a call may take; positions where it takes longer
 SHARE = 0.02  # of the largest gradient that rounding to half precision explains
 AGAIN = 1  # the call that is made once more

@@ -155,11 +155,11 @@ def _in_steps(probe: Probe) -> Failure | None:
 
 
 def _kinds(probe: Probe) -> list[tuple[Mask, float]]:
-    """Masks and scales of the inputs."""
-    if not probe.thorough:
-        return [(mask, 1.0) for mask in mask_kinds(probe.contract, "random", "none")]
-    usual = mask_kinds(probe.contract, "random", "causal", "none")
-    scales = (SMALL,) if "attention" in known_facts(probe.contract) else (SMALL, LOUD)
+    """Masks and scales of the inputs. Large inputs of attention are another check's."""
+    few: tuple[Mask, ...] = ("random", "causal", "none")
+    usual = mask_kinds(probe.contract, *(few if probe.thorough else few[::2]))
+    scales = [SMALL] if probe.thorough else []
+    scales += [] if "attention" in known_facts(probe.contract) else [LOUD]
     return [*((mask, 1.0) for mask in usual), *(("random", scale) for scale in scales)]
 
 
@@ -203,12 +203,18 @@ def _long_sequence(probe: Probe) -> Failure | None:
     inputs = ragged(probe, length - now)
     # A maximum over blocks of keys is moved by the last of them.
     loud = redraw(probe, inputs, axis, slice(-END, None), LOUDER)
-    out = probe.call(loud)
-    failure = _unlike(probe, loud, out, f"{length} positions")
-    if failure and _is_rounding(probe, loud, out):  # one row of so many may be nearly constant
-        failure = None
+    # Distances that are slightly wrong show where scores are sharp.
+    sharp = [_larger(probe, inputs, SHARP)] if "relative" in probe.contract.promises else []
+    failure = first_failure(_unlike_long(probe, each, length) for each in (loud, *sharp))
     failure = failure or _coarse(probe, inputs)
     return failure and replace(failure, sizes=sizes_of(probe, loud))
+
+
+def _unlike_long(probe: Probe, inputs: Inputs, length: int) -> Failure | None:
+    """What no rounding explains: one row of so many may be nearly constant."""
+    out = probe.call(inputs)
+    failure = _unlike(probe, inputs, out, f"{length} positions")
+    return failure if failure and not _is_rounding(probe, inputs, out) else None
 
 
 def _coarse(probe: Probe, inputs: Inputs) -> Failure | None:

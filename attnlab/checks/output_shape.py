@@ -15,6 +15,8 @@ from attnlab.checks.base import Failure, Probe, Tier, check
 from attnlab.checks.shared.compare import describe, expected_shape
 from attnlab.probe.answers import Mask, Tensor
 
+FLOAT32 = "torch.float32"
+
 
 @check(
     title="The output has the stated shape",
@@ -59,8 +61,10 @@ def _of_the_weights(probe: Probe, out: Tensor) -> Failure | None:
 
 
 def _fixed(probe: Probe) -> Failure | None:
-    """The output is in float32 though the input is not."""
+    """The output is in float32, also where the input is not."""
     inputs, out = probe.sample()
+    if str(out.dtype) != FLOAT32:
+        return Failure(message=f"the output is {out.dtype}, expected {FLOAT32}")
     floats = [i.name for i in probe.contract.inputs if i.dtype == "float"]
     casts = {
         "float64": {name: inputs[name].double() for name in floats},
