@@ -45,6 +45,7 @@ class Flow:
     """Of one run. A row is known by the index of its first output."""
 
     outputs: tuple[int, ...] = ()  # what was returned, or what a backward pass began at
+    graded: tuple[int, ...] = ()  # single numbers that a backward pass comes back to
     read: tuple[int, ...] = ()  # whose values the program read, and may have decided by
     fed: tuple[int, ...] = ()  # the row that made each input, or -1 - i where none did
     whole: bool = False  # where every tensor came from is known: what has no way out has none
@@ -66,6 +67,7 @@ def read_flow(recorder: Recorder, seen: Replay, partial: bool = False) -> Flow:
     dropped, unread = _thrown_away(rows, recorder)
     return Flow(
         outputs=seen.outputs,
+        graded=tuple(sorted(recorder.graded)),
         read=seen.read,
         fed=seen.fed,
         whole=whole and bool(seen.outputs),

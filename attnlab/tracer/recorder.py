@@ -108,6 +108,7 @@ class Recorder(TorchFunctionMode):
         self._count = 0  # output tensors so far, which is the index of the next record
         self._sample = Sampler()
         self.barred = BarredRows()
+        self.graded: set[int] = set()  # output numbers that a backward pass comes back to
         self._sampled: set[int] = set()  # storages of which a row has the numbers
         self._uninitialised: set[int] = set()  # storages that came without values
         self._written: set[int] = set()  # storages that were written to after they were made
@@ -182,6 +183,9 @@ class Recorder(TorchFunctionMode):
         code, line, module = user_location(sys._getframe(2), self._names)
         if kind.name in LOOKED_AT:
             self.barred.note(self._count, kind.name, args, kwargs)
+        self.graded.update(
+            self._count + i for i, t in enumerate(outs) if not made[i][2] and t.requires_grad
+        )
         self._count += len(made)
         self.full = self._count >= MAX_ROWS
         self.log.append((kind.name, code, line, module, ins, made, (template, named)))

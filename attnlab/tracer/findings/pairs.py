@@ -10,7 +10,8 @@ LOSSES = {
     *("cross_entropy", "nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss"),
     *("binary_cross_entropy", "binary_cross_entropy_with_logits", "kl_div"),
 }
-SUMS = {"add", "add_", "iadd", "radd", "sub", "isub", "rsub", "mul", "rmul", "truediv", "div"}
+FACTORS = {"mul", "rmul"}
+SUMS = {"add", "add_", "iadd", "radd", "sub", "isub", "rsub", "truediv", "div", *FACTORS}
 CUTS = {
     *("argmax", "argmin", "argsort", "one_hot", "detach", "round", "floor", "sign", "bincount"),
     *("eq", "ne", "lt", "gt", "le", "ge", "histc", "long", "int", "multinomial", "unique"),
@@ -60,7 +61,9 @@ def idle_terms(rows: Rows) -> Iterator[Finding]:
             op = ops[row]
             terms = op.parents[:1] if "div" in op.op else op.parents  # by counts it may be divided
             todo += terms
-            alive = [p for p in terms if p >= 0 and _has_gradient(rows, p)]
+            if op.op in FACTORS:  # what has no gradient of its own may weigh what has one
+                continue
+            alive = [p for p in terms if p in rows.raw.flow.graded]
             for term in set(terms) - set(alive):
                 if term >= 0 and alive and _learned(rows, term) and not ops[term].shape:
                     cut = max((o.index for o in _ancestors(rows, term) if o.op in CUTS), default=-1)
@@ -107,21 +110,6 @@ def _has_features_last(rows: Rows, op: Op) -> bool:
     while made.op in SAME and made.parents and made.parents[0] >= 0:
         made = rows.raw.ops[made.parents[0]]
     return len(op.shape) == 3 and made.op in FEATURES
-
-
-def _has_gradient(rows: Rows, start: int) -> bool:
-    """Whether some way back to a layer has no operation that cuts gradients."""
-    todo, seen = [start], {start}
-    while todo:
-        op = rows.raw.ops[todo.pop()]
-        if op.op in MIXERS:
-            return True
-        if op.op in CUTS:
-            continue
-        fresh = {p for p in op.parents if p >= 0} - seen
-        seen |= fresh
-        todo += fresh
-    return False
 
 
 def _draws(rows: Rows, start: int) -> dict[int, Op] | None:

@@ -96,7 +96,9 @@ def skipped_sums(rows: Rows) -> Iterator[Finding]:
         inside = {normed.index, first.index}
         other = readers[first.index] | readers[normed.index]
         within = {o for o in other if o in inside or ops[o].op == "linear"}
-        if kept and other == within:
+        added = set(first.parents) - kept  # of a step in time or a class: no sublayer's output
+        follows = added and all(r >= 0 and kept & _ancestors(rows, r) for r in added)
+        if kept and other == within and follows:
             yield finding_at(
                 end,
                 "residual-missing",

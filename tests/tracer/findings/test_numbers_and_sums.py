@@ -31,6 +31,7 @@ class Net(nn.Module):
         self.q, self.k, self.v, self.o = (nn.Linear(12, 12) for _ in range(4))
         self.one, self.two = nn.LayerNorm(12), nn.LayerNorm(12)
         self.mlp = nn.Sequential(nn.Linear(12, 48), nn.GELU(), nn.Linear(48, 12))
+        self.time = nn.Embedding(5, 12)
 
     def attend(self, x):
         return self.o(F.scaled_dot_product_attention(self.q(x), self.k(x), self.v(x)))
@@ -106,10 +107,12 @@ def test_scores_are_scaled_once(attend, severities, tmp_path):
         ("h = x + self.attend(self.one(x)); return h + self.mlp(self.two(h))", []),
         ("y = self.one(x); return x + self.attend(y) + self.mlp(y)", []),
         ("h = x + self.attend(x); return h + x + self.mlp(self.two(h))", []),
+        ("return x + self.mlp(x + self.time.weight[:1])", []),
+        ("return x + self.mlp(self.one(x + self.time(torch.ones(1, 5, dtype=torch.long))))", []),
     ],
 )
 def test_a_sum_goes_on_with_the_sum_before(body, severities, tmp_path):
-    """After and before norms; blocks in parallel and extra paths are meant so."""
+    """After and before norms; blocks in parallel, extra paths, and what tells the time."""
     assert found(tmp_path, BLOCK.format(body=body), "residual-missing") == severities
 
 

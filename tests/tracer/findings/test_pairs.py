@@ -79,6 +79,35 @@ def test_a_count_that_a_loss_is_divided_by_needs_no_gradient():
     assert "term-without-gradient" not in rules(step)
 
 
+CODES = nn.Parameter(torch.randn(5, 6))
+
+
+@pytest.mark.parametrize("taken", ["index", "rows", "distance"])
+def test_codes_that_are_looked_up_have_a_gradient(taken):
+    """Vectors of a codebook are moved towards what was encoded, which is detached there."""
+
+    def step():
+        z = NET(torch.randn(4, 6))
+        near = torch.cdist(z.detach(), CODES)
+        found = (
+            CODES[near.argmin(-1)] if taken == "index" else CODES.index_select(0, near.argmin(-1))
+        )
+        pull = near.amin(-1).mean() if taken == "distance" else F.mse_loss(found, z.detach())
+        return pull + 0.25 * F.mse_loss(z, found.detach())
+
+    assert "term-without-gradient" not in rules(step)
+
+
+def test_a_weight_of_a_term_needs_no_gradient():
+    """An average of scores, detached, may say how much a term counts."""
+
+    def step():
+        scores = HEAD(torch.randn(8, 6))
+        return scores.logsumexp(-1).mean() + scores.std().detach() * scores.square().mean()
+
+    assert "term-without-gradient" not in rules(step)
+
+
 def test_vectors_are_normed_over_their_features():
     """F.normalize takes axis 1 unless told otherwise, and that is the positions of (B, S, D)."""
     tokens = torch.randn(3, 5, 6)
