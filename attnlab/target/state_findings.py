@@ -1,13 +1,14 @@
-"""What the text of a file says of the best weights that it keeps: whether they are a copy, or the
-model itself, which goes on learning."""
+"""What the text of a file says of weights that it keeps, the best ones or those of a network that
+follows slowly: whether they are a copy, or the model itself, which goes on learning."""
 
 from __future__ import annotations
 
 import ast
 import re
 from collections.abc import Iterator
+from typing import Any
 
-from attnlab.target.source_walk import Told, called, line_of, pairs_of, scopes, words
+from attnlab.target.source_walk import Function, Told, called, line_of, pairs_of, scopes, words
 
 BEST = re.compile(r"best", re.IGNORECASE)
 MODEL = re.compile(r"model|net|encoder|policy|agent|classifier", re.IGNORECASE)
@@ -133,4 +134,83 @@ def _reads(node: ast.AST, name: str, after: int) -> bool:
     return is_name and line_of(node) > after and ast.unparse(node) == name
 
 
-RULES = (states_without_a_copy, models_without_a_copy)
+WRITES = {"load_state_dict", "copy_", "lerp_", "mul_"}
+NETWORKS = {"parameters", "named_parameters", "buffers"}
+SAME = {"eval", "train", "to", "cuda", "cpu", "requires_grad_", "copy"}  # of the same parameters
+
+
+def networks_without_a_copy(tree: ast.Module) -> Iterator[Told]:
+    """`self.target = self.online`, and `self.target.load_state_dict(self.online.state_dict())`."""
+    followed = dict(_followers(tree)) if words(tree) & {*WRITES, "data"} else {}
+    for node in ast.walk(tree) if followed else ():
+        for target, value in pairs_of(node):
+            first = value
+            while isinstance(first, ast.Call) and called(first) in SAME:
+                shallow = called(first) == "copy" and len(first.args) == 1
+                first = first.args[0] if shallow else getattr(first.func, "value", first.func)
+            line = followed.get((_last(target), _last(first)), 0)
+            names = ast.unparse(target), ast.unparse(first)
+            others = [v for _, v in _others(tree, target, names[0]) if ast.unparse(v) != "None"]
+            if not line or others or _is_made_again(tree, target, names[1]):
+                continue
+            yield Told(
+                line_of(target),
+                "network-not-copied",
+                f"{names[0]} is {names[1]} itself: they have the same parameters, so line {line} "
+                "copies them onto themselves, and what is to follow slowly moves with every step. "
+                f"Make it copy.deepcopy({names[1]})",
+            )
+
+
+def _last(node: ast.AST) -> str:
+    """`target` of `self.target` and of `agent.target`."""
+    return str(getattr(node, "attr", getattr(node, "id", "")))
+
+
+def _followers(tree: ast.Module) -> Iterator[tuple[tuple[str, str], int]]:
+    """Networks that take the weights of another: the two, and the line that copies them."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and called(node) == "load_state_dict" and node.args:
+            owner, given = getattr(node.func, "value", node), node.args[0]
+            if called(given) == "state_dict" and isinstance(given, ast.Call):
+                yield (_last(owner), _last(getattr(given.func, "value", given))), node.lineno
+        if isinstance(node, ast.For) and called(node.iter) == "zip":
+            parts = getattr(node.iter, "args", [])
+            owners = [_last(getattr(p.func, "value", p)) for p in parts if called(p) in NETWORKS]
+            writes = any(map(_writes, (n for part in node.body for n in ast.walk(part))))
+            if len(owners) == 2 and writes:
+                yield (owners[0], owners[1]), node.lineno
+                yield (owners[1], owners[0]), node.lineno
+
+
+def _writes(node: ast.AST) -> bool:
+    own = isinstance(node, ast.Attribute) and node.attr == "data"
+    return called(node) in WRITES or (own and isinstance(node.ctx, ast.Store))  # type: ignore[attr-defined]
+
+
+def _others(tree: ast.Module, at: ast.expr, name: str) -> Iterator[tuple[int, ast.expr]]:
+    """Where else a name is set in the class, or the function, around a place."""
+    for node in ast.walk(_around(tree, at, ast.ClassDef if "." in name else Function)):
+        for target, value in pairs_of(node):
+            if ast.unparse(target) == name and target is not at:
+                yield line_of(target), value
+
+
+def _is_made_again(tree: ast.Module, at: ast.expr, name: str) -> bool:
+    """Whether the other network is made behind the place, or in the loop around it."""
+    loop = _around(tree, at, ast.For | ast.While)
+    first = 0 if loop is not tree else line_of(at)
+    return any(line > first for line, _ in _others(tree, at, name))
+
+
+def _around(tree: ast.Module, at: ast.expr, kinds: Any) -> ast.AST:
+    """The innermost node of these kinds around a place, or the whole."""
+    around = (n for n in ast.walk(tree) if isinstance(n, kinds) and _holds(n, line_of(at)))
+    return max(around, key=line_of, default=tree)
+
+
+def _holds(node: ast.AST, line: int) -> bool:
+    return line_of(node) <= line <= (getattr(node, "end_lineno", 0) or 0)
+
+
+RULES = (states_without_a_copy, models_without_a_copy, networks_without_a_copy)

@@ -16,8 +16,8 @@ def fit(model, epochs):
 LOAD = "model.load_state_dict(best)"
 
 
-def lines(text):
-    return [f.line for f in source_findings(text, "net.py") if f.rule == "state-not-copied"]
+def lines(text, rule="state-not-copied"):
+    return [f.line for f in source_findings(text, "net.py") if f.rule == rule]
 
 
 @pytest.mark.parametrize(
@@ -58,3 +58,67 @@ def test_the_best_model_is_a_copy(train, kept, after, found):
     """A model that is made anew in each round of a search is another one, and may be kept."""
     text = LOOP.replace("train_epoch(model)", train).format(kept=kept, after=after)
     assert lines(text) == [7] * found
+
+
+AGENT = """
+class Agent:
+    def __init__(self, n):
+        {made}
+        self.optimizer = Adam(self.online.parameters())
+
+    def sync(self, tau):
+        {synced}
+"""
+LOADED = "self.target.load_state_dict(self.online.state_dict())"
+ZIPPED = """for p, q in zip(self.target.parameters(), self.online.parameters()):
+            {}"""
+
+
+@pytest.mark.parametrize(
+    ("made", "synced", "found"),
+    [
+        ("self.online = Q(n); self.target = self.online", LOADED, True),
+        ("self.target, self.online = None, Q(n); self.target = self.online.eval()", LOADED, True),
+        ("self.online = Q(n); self.target = copy.copy(self.online)", LOADED, True),
+        ("self.online = Q(n); self.target = self.online", ZIPPED.format("p.lerp_(q, tau)"), True),
+        (
+            "self.online = Q(n); self.target = self.online.to(device)",
+            ZIPPED.format("p.data = (1 - tau) * p.data + tau * q.data"),
+            True,
+        ),
+        ("self.online = Q(n); self.target = copy.deepcopy(self.online)", LOADED, False),
+        ("self.online, self.target = Q(n), Q(n)", LOADED, False),
+        ("self.online = Q(n); self.target = self.online", "return self.target", False),
+        (
+            "self.online = Q(n); self.target = self.online",
+            ZIPPED.format("apart += (p - q).square().sum()"),
+            False,
+        ),
+        ("self.target = self.online\n        self.online = Q(n)", LOADED, False),
+        ("self.target = self.online if shared else Q(n)", LOADED, False),
+        ("self.online = Q(n); self.target = self.online; self.target = Q(n)", LOADED, False),
+    ],
+)
+def test_a_network_that_follows_is_a_copy(made, synced, found):
+    """A target, a teacher or an average that takes the weights of another needs its own."""
+    assert lines(AGENT.format(made=made, synced=synced), "network-not-copied") == [4] * found
+
+
+@pytest.mark.parametrize(
+    ("body", "found"),
+    [
+        ("teacher = student\n    teacher.load_state_dict(student.state_dict())", True),
+        ("old = net\n    net = Wider()\n    net.load_state_dict(old.state_dict())", False),
+        (
+            """while net.width < 64:
+        net = Wider(net)
+        best = net
+        best.load_state_dict(net.state_dict())""",
+            False,
+        ),
+    ],
+)
+def test_a_network_that_is_made_anew_is_another(body, found):
+    """What grows takes the weights of what it was before."""
+    text = f"def grow(net, student):\n    {body}\n"
+    assert lines(text, "network-not-copied") == [2] * found
