@@ -44,6 +44,7 @@ from attnlab.target.pair_findings import RULES as PAIR_RULES
 from attnlab.target.polarity_findings import RULES as POLARITY_RULES
 from attnlab.target.rate_findings import RULES as RATE_RULES
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
+from attnlab.target.return_findings import RULES as RETURN_RULES
 from attnlab.target.rotary_findings import RULES as ROTARY_RULES
 from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
@@ -104,6 +105,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *INDEX_RULES,
         *POLARITY_RULES,
         *RATE_RULES,
+        *RETURN_RULES,
         *ROTARY_RULES,
         *SUM_RULES,
         *PAIR_RULES,
