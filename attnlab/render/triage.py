@@ -38,11 +38,14 @@ class TriagePage:
             if len(rest) > 2 * FULL:
                 screen.say((f"{screen.marks.dots} {len(rest) - 2 * FULL} more: --all", "aside"))
         training = self.report.training
-        ended = "crashed" if found.outcome == "found" else found.outcome
+        late = self.report.outcome == "timeout"
+        ended = found.outcome if found.outcome != "found" else "timeout" if late else "crashed"
         if ended != "nothing-found" and found.message and training is None:
             screen.gap()
             screen.say((f"{screen.marks.bad} {ended}  ", "bad"), (found.message, ""))
             show_output(self.report.output, screen)
+            if full and found.advice:
+                screen.hang((f"  {screen.marks.note} ", "aside"), found.advice)
         show_hidden(self.hidden, screen, "suspicion")
         screen.gap()
         _show_end(found, len(grave), len(notes), screen)

@@ -6,7 +6,7 @@ import ast
 import re
 from dataclasses import replace
 
-from attnlab.records import Finding, Job, Report
+from attnlab.records import Finding, Job, Report, Trace, TrainingReport
 from attnlab.target.source import parse
 from attnlab.target.source_findings import STATISTICS, source_findings
 from attnlab.target.source_walk import called, line_of
@@ -16,6 +16,11 @@ def add_source_findings(report: Report, job: Job) -> Report:
     """The report with what the text of the target's file shows."""
     told = source_findings(job.candidate.text, job.candidate.file)
     fresh = tuple(f for f in told if f.rule != "norm-axis" or _over_positions(f, report))
+    if fresh and report.trace is None and report.training is None:  # nothing ran
+        if "training" in job.stages:
+            report = replace(report, training=TrainingReport(steps=0))
+        else:
+            report = replace(report, trace=Trace())
     if report.trace is not None:
         findings = tuple(_where_given(_where_made(f, job), job) for f in report.trace.findings)
         report = replace(report, trace=replace(report.trace, findings=findings))

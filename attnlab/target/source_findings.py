@@ -21,6 +21,7 @@ from attnlab.target.argument_findings import (
 )
 from attnlab.target.block_findings import RULES as BLOCK_RULES
 from attnlab.target.cache_findings import RULES as CACHE_RULES
+from attnlab.target.convolution_findings import RULES as CONVOLUTION_RULES
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import RULES as FORMULA_RULES
@@ -88,6 +89,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         _scalers,
         _modes,
         *CACHE_RULES,
+        *CONVOLUTION_RULES,
         lost_ties,
         ids_of_zero,
         ignored_ends,

@@ -349,3 +349,34 @@ class Rows(nn.Module):
     assert any("running it" in why for why in said.json["not_looked_at"])
     assert shell("triage", "net.py", "--input", "one: ?").code == 2  # a flag is what is wrong
     assert shell("triage", "net.py:Row").code == 2  # no such class: the text of others says nothing
+
+
+@pytest.mark.parametrize(
+    ("init", "body", "says"),
+    [
+        ("raise ValueError('no such width')", "", "raised ValueError"),
+        ("pass", "import os; os._exit(3)", "ended the process"),
+        ("pass", "x = self.lin(x.view(3, 7))", '--input "x: B S D"'),
+    ],
+)
+def test_what_cannot_be_run_to_its_end_is_read(init, body, says, shell, net):
+    """What the text shows does not depend on a run; the page says that there was none, and where
+    inputs were guessed, how to give others."""
+    net(f"""
+import torch
+from torch import nn
+
+class Near(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.lin = nn.Linear(dim, dim)
+        {init}
+
+    def forward(self, x):
+        {body or "pass"}
+        return torch.cdist(x, x).topk(2).indices
+""")
+    said = shell("triage", "net.py")
+    assert said.code == 1
+    assert "far-neighbours" in said.out
+    assert says in said.out

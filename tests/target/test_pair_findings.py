@@ -20,12 +20,26 @@ def lines_of(text, rule):
         ("-torch.cdist(a, b)", "gap.topk(k).indices", []),
         ("a @ b.mT", "gap.topk(k).indices", []),
         ("torch.cdist(a, b)\n    gap = -gap", "gap.topk(k).indices", []),
+        ("aa[:, :, None] + bb[:, None] - 2 * a @ b.mT", "gap.topk(k).indices", [5]),
+        ("-2 * a @ b.mT + aa.unsqueeze(2)\n    gap += bb", "torch.topk(gap, k)[1]", [6]),
+        ("aa[:, :, None] - 2 * torch.matmul(a, b.mT)", "gap.topk(k).indices", [5]),
+        ("torch.norm(a[:, None] - b, dim=-1)", "gap.topk(k).indices", [5]),
+        ("2 * a @ b.mT - aa[:, :, None] - bb[:, None]", "gap.topk(k).indices", []),
+        ("torch.norm(a, dim=-1)", "gap.topk(k).indices", []),
+        ("aa", "gap.topk(k).indices", []),
+        ("(a - b).pow(2).sum(-1)", "gap.topk(k).indices", []),
+        ("torch.cdist(a, b)", "gap.argsort(-1, descending=True)[:, :k]", [3]),
+        ("torch.cdist(a, b)", "gap.argsort(-1)[:, :k]", []),
+        ("torch.cdist(a, b)", "gap.argmax(-1)", [3]),
     ],
 )
 def test_the_nearest_are_the_smallest_distances(made, taken, lines):
-    """Negated distances and similarities have the nearest on top."""
-    text = f"def near(a, b, k):\n    gap = {made}\n    return {taken}\n"
+    """Negated distances and similarities have the nearest on top; norms, and errors row by row,
+    are no distances, and the largest of them may be meant."""
+    norms = "    aa = a.pow(2).sum(-1)\n    bb = (b * b).sum(-1)\n" if lines != [3] else ""
+    text = f"def near(a, b, k):\n{norms}    gap = {made}\n    return {taken}\n"
     assert lines_of(text, "far-neighbours") == lines
+    text = text.replace("argmax", "topk")
     assert lines_of(text.replace("def near", "def hardest"), "far-neighbours") == []
 
 
