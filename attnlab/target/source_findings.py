@@ -23,10 +23,12 @@ from attnlab.target.block_findings import RULES as BLOCK_RULES
 from attnlab.target.cache_findings import RULES as CACHE_RULES
 from attnlab.target.convolution_findings import RULES as CONVOLUTION_RULES
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
+from attnlab.target.decay_findings import RULES as DECAY_RULES
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import RULES as FORMULA_RULES
 from attnlab.target.hidden_findings import RULES as HIDDEN_RULES
 from attnlab.target.index_findings import RULES as INDEX_RULES
+from attnlab.target.label_findings import RULES as LABEL_RULES
 from attnlab.target.loss_findings import (
     blurred_labels,
     frozen_statistics,
@@ -51,14 +53,11 @@ from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
 from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.state_findings import RULES as STATE_RULES
+from attnlab.target.streaming_findings import RULES as STREAMING_RULES
 from attnlab.target.sum_findings import RULES as SUM_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 from attnlab.target.view_findings import RULES as VIEW_RULES
 from attnlab.target.zero_findings import RULES as ZERO_RULES
-
-LABELS = re.compile(r"label|target|onehot|one_hot|^ys?(_|$)|_ys?$|^t?gt|cls|answer", re.IGNORECASE)
-PERMUTES = {"randperm", "permutation"}
-HELD_OUT = re.compile(r"val|test|held|dev", re.IGNORECASE)
 
 
 def source_findings(text: str, file: str) -> Iterator[Finding]:
@@ -69,9 +68,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
     except (SyntaxError, ValueError, RecursionError):
         return
     rules = (
-        _aliases,
-        _permutations,
-        _shuffles,
+        *LABEL_RULES,
         _splits,
         *SAMPLING_RULES,
         *FORMULA_RULES,
@@ -108,6 +105,8 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *POLARITY_RULES,
         *RATE_RULES,
         *RETURN_RULES,
+        *DECAY_RULES,
+        *STREAMING_RULES,
         *ROTARY_RULES,
         *SUM_RULES,
         *PAIR_RULES,
@@ -144,89 +143,6 @@ def _is_meant(told: Told, lines: list[str]) -> bool:
     """Whether a comment beside it says that layers share their weights."""
     near = lines[max(told.line - 3, 0) : told.line + 1]
     return told.rule == "layer-shared" and any(map(SHARED.search, near))
-
-
-def _aliases(tree: ast.Module) -> Iterator[Told]:
-    """`labels = inputs`, and then one of them is written into."""
-    for _, nodes in scopes(tree):
-        for node in nodes:
-            if not (isinstance(node, ast.Assign) and isinstance(node.value, ast.Name)):
-                continue
-            if len(node.targets) != 1 or not isinstance(node.targets[0], ast.Name):
-                continue
-            names = {node.targets[0].id, node.value.id}
-            told = [n for n in names if LABELS.search(n)]
-            written = next(
-                (n for n in nodes if _writes(n, names) and line_of(n) > node.lineno), None
-            )
-            if told and len(told) < 2 and written is not None:
-                left, right = ast.unparse(node.targets[0]), node.value.id
-                yield Told(
-                    node.lineno,
-                    "labels-overwritten",
-                    f"{left} is {right} itself, no copy: line {line_of(written)} writes into both, "
-                    f"so labels and inputs stay the same. Use {right}.clone()",
-                )
-
-
-def _writes(node: ast.AST, names: set[str]) -> bool:
-    if isinstance(node, (ast.Assign, ast.AugAssign)):
-        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-        return any(
-            isinstance(t, ast.Subscript) and isinstance(t.value, ast.Name) and t.value.id in names
-            for t in targets
-        )
-    name = called(node)
-    if name.endswith("_") and not name.endswith("__") and isinstance(node, ast.Call):
-        owner = getattr(node.func, "value", None)
-        return isinstance(owner, ast.Name) and owner.id in names
-    return False
-
-
-def _permutations(tree: ast.Module) -> Iterator[Told]:
-    """Inputs in one random order, and their labels in another."""
-    for _, nodes in scopes(tree):
-        orders: dict[str, int] = {}
-        for node in nodes:
-            if isinstance(node, ast.Assign) and called(node.value) in PERMUTES:
-                orders[ast.unparse(node.targets[0])] = node.lineno
-        used: list[tuple[str, str, int]] = []  # what is indexed, by which order, line
-        for node in nodes:
-            if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load):
-                index = node.slice
-                order = ast.unparse(index)
-                if called(index) in PERMUTES:
-                    order = f"{order} of line {node.lineno}, column {node.col_offset}"
-                elif order not in orders:
-                    continue
-                used.append((ast.unparse(node.value), order, node.lineno))
-        labels = [u for u in used if LABELS.search(u[0])]
-        others = [u for u in used if not LABELS.search(u[0])]
-        if labels and others and not {u[1] for u in labels} & {u[1] for u in others}:
-            name, _, line = labels[0]
-            yield Told(
-                line,
-                "orders-differ",
-                f"{name} is put into another random order than {others[0][0]} (line "
-                f"{others[0][2]}): labels no longer belong to their inputs. Draw one permutation "
-                "and use it for both",
-            )
-
-
-def _shuffles(tree: ast.Module) -> Iterator[Told]:
-    """Two lists that belong together, each shuffled by itself."""
-    for _, nodes in scopes(tree):
-        calls = [n for n in nodes if called(n) == "shuffle" and isinstance(n, ast.Call) and n.args]
-        names = [(ast.unparse(c.args[0]), c.lineno) for c in calls]
-        labels = [n for n in names if LABELS.search(n[0])]
-        others = [n for n in names if not LABELS.search(n[0])]
-        if labels and others and abs(labels[0][1] - others[0][1]) <= 3:
-            yield Told(
-                labels[0][1],
-                "orders-differ",
-                f"{others[0][0]} and {labels[0][0]} are shuffled one by one, each into an order of "
-                "its own: labels no longer belong to their inputs. Shuffle pairs",
-            )
 
 
 def _splits(tree: ast.Module) -> Iterator[Told]:
