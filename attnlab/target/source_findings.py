@@ -26,6 +26,7 @@ from attnlab.target.data_findings import overlapping_windows, separate_shuffles
 from attnlab.target.decay_findings import RULES as DECAY_RULES
 from attnlab.target.forecast_findings import RULES as FORECAST_RULES
 from attnlab.target.formula_findings import RULES as FORMULA_RULES
+from attnlab.target.grid_findings import RULES as GRID_RULES
 from attnlab.target.hidden_findings import RULES as HIDDEN_RULES
 from attnlab.target.index_findings import RULES as INDEX_RULES
 from attnlab.target.label_findings import RULES as LABEL_RULES
@@ -39,6 +40,7 @@ from attnlab.target.loss_findings import (
     turned_deviations,
     uneven_elbos,
 )
+from attnlab.target.merge_findings import RULES as MERGE_RULES
 from attnlab.target.noise_findings import RULES as NOISE_RULES
 from attnlab.target.normalisation_findings import RULES as NORMALISATION_RULES
 from attnlab.target.objective_findings import RULES as OBJECTIVE_RULES
@@ -75,7 +77,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         probability_arguments,
         masked_labels,
         frozen_statistics,
-        *VIEW_RULES,
+        *(*VIEW_RULES, *MERGE_RULES, *GRID_RULES),
         uneven_elbos,
         turned_averages,
         turned_deviations,
