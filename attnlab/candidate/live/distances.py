@@ -14,6 +14,7 @@ from attnlab.tracer.nested_tensors import tensors_in
 from attnlab.tracer.recorder import storage_of
 
 SUMS = {"add", "__add__", "__radd__", "__iadd__", "add_"}
+MASKINGS = {"masked_fill", "masked_fill_", "where"}
 FUSED = "scaled_dot_product_attention"
 SHORTEST = 4  # positions of which a line can be told
 LARGEST = 1 << 20  # elements
@@ -27,8 +28,9 @@ def distance_bias(bench: Bench) -> None:
     if not watch.found:
         raise NotApplicable("nothing that depends on distance alone is added to its scores")
     both = "causal" not in bench.promises and not _takes_mask(bench)
-    for place, bias, heads in watch.found:
-        if why := _wrong(heads, both):
+    for place, bias, heads, masked in watch.found:
+        why = _one_for_all_before(heads) if masked else _wrong(heads, both)
+        if why:
             made = watch.distance if "sign" in why else place_of_held(bench.live.model, bias)
             raise Broken(why, made or place)
 
@@ -49,16 +51,22 @@ def _wrong(heads: Tensor, both: bool) -> str:
             "those keys: what lies ahead is favoured the more, the farther it is. A bias for both "
             "sides takes the absolute distance"
         )
-    flat, level = (bool((side[:, 1:] == side[:, :1]).all()) for side in (after, before))
-    if level and not flat:
-        return (
-            "all keys before a query have the bias of its own position, while those behind it are "
-            "told apart: the distance has the wrong sign, query minus key for key minus query"
-        )
-    if both and flat and not level:
+    if level := _one_for_all_before(heads):
+        return level
+    if both and bool((after[:, 1:] == after[:, :1]).all()):
         return (
             "all keys behind a query have the bias of its own position, while those before it are "
             "told apart, and nothing hides them: the buckets are those of causal attention"
+        )
+    return ""
+
+
+def _one_for_all_before(heads: Tensor) -> str:
+    """What is wrong where biases (H, S, S) tell nothing apart but what lies ahead."""
+    if bool((heads[:, -1] == heads[:, -1:, -1]).all()):
+        return (
+            "all keys before a query have the bias of its own position, while those behind it are "
+            "told apart: the distance has the wrong sign, query minus key for key minus query"
         )
     return ""
 
@@ -79,13 +87,15 @@ def _takes_mask(bench: Bench) -> bool:
 
 
 class Biases(TorchFunctionMode):
-    """Notes what is added to scores of `length` positions and is the same along each diagonal."""
+    """Notes what is added to scores of `length` positions, or masked before that, and is the same
+    along each diagonal."""
 
     def __init__(self, length: int) -> None:
         super().__init__()
         self.length = length
         self.distance: Place | None = None  # where positions are subtracted
-        self.found: list[tuple[Place, Tensor, Tensor]] = []  # the bias, and its heads
+        # The bias, its heads, and whether a mask is to hide some of it.
+        self.found: list[tuple[Place, Tensor, Tensor, bool]] = []
         self.made: dict[int, tuple[Place, Tensor]] = {}  # by memory, which is kept
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -94,6 +104,8 @@ class Biases(TorchFunctionMode):
             given = list(args[:2])
         elif name == FUSED:
             given = [*args[3:4], kwargs.get("attn_mask")]
+        elif name in MASKINGS:
+            given = [a for a in args if isinstance(a, Tensor)]
         else:
             given = []
         out = func(*args, **kwargs)
@@ -106,7 +118,7 @@ class Biases(TorchFunctionMode):
             heads = self._by_distance(one)
             if heads is not None:
                 made = self.made.get(storage_of(one), (place or place_of_call(), one))
-                self.found.append((made[0], one, heads))
+                self.found.append((made[0], one, heads, name in MASKINGS))
         if place is not None and storage_of(out) not in map(storage_of, tensors_in(args)):
             self.made[storage_of(out)] = (place, out)
         return out

@@ -17,6 +17,7 @@ from attnlab.tracer.findings.attention import (
     weak_masks,
 )
 from attnlab.tracer.findings.base import Rows, show
+from attnlab.tracer.findings.modulations import zero_scales
 from attnlab.tracer.findings.pairs import batch_norms, idle_terms, unpaired_draws
 from attnlab.tracer.findings.positions import (
     cut_numbers,
@@ -60,6 +61,7 @@ RULES = (
     *(constant_outputs, weak_masks, multiplied_masks, undone_masks, second_softmaxes),
     *(scales, live_dropout, missing_residuals, skipped_sums, missing_activations, unpaired_draws),
     idle_terms,
+    zero_scales,
     lone_choices,
     batch_norms,
     *(narrow_positions, cut_numbers),

@@ -40,6 +40,11 @@ def table(later: Tensor) -> Tensor:
     return TABLE[:, later]
 
 
+def hidden(bias: Tensor, later: Tensor) -> Tensor:
+    """A bias that hides what lies ahead before it meets the scores."""
+    return bias.float().masked_fill(later > 0, -torch.inf)
+
+
 @pytest.mark.parametrize(
     ("bias", "causal", "expected"),
     [
@@ -52,10 +57,13 @@ def table(later: Tensor) -> Tensor:
         (lambda later, _: table((-later).clamp(min=0)), False, "failed"),
         (lambda later, _: table(later.clamp(min=0)), True, "failed"),
         (lambda later, _: torch.zeros(3, *later.shape), False, "skipped"),
+        (lambda later, _: hidden(table(later.clamp(min=0)), later), True, "failed"),
+        (lambda later, _: hidden(table((-later).clamp(min=0)), later), True, "passed"),
+        (lambda later, m: hidden(-later, later) * -m, True, "passed"),
     ],
 )
 def test_a_bias_by_distance_falls_on_both_sides(bias, causal: bool, expected: str) -> None:
-    """Slopes of either sign, absolute distances, tables for one side and for both."""
+    """Slopes of either sign, absolute distances, tables for one side and for both, also masked."""
     report = live_properties(Biased(bias, causal), (torch.randn(2, 7, 12),))
     assert next(c.outcome for c in report.checks if c.id == "distance-bias") == expected
     assert ("causal" in {p.name for p in report.promises}) == causal
