@@ -112,6 +112,50 @@ def test_a_bug_breaks_its_property(bug: str, property_: str, ids: Tensor) -> Non
     assert property_ in broken(LM(bug), ids)
 
 
+class Keeping(nn.Module):
+    """A layer inside a model that keeps its keys in one of several ways."""
+
+    def __init__(self, way: str) -> None:
+        super().__init__()
+        torch.manual_seed(0)
+        self.way, self.key = way, nn.Linear(D, D)
+        self.seen: Tensor | None = None
+        self.kept: Tensor | None = None
+        self.table: dict[str, Tensor] = {}
+        self.stock: dict[str, Tensor] = {}
+        self.reset()
+
+    def reset(self) -> None:
+        self.kept = None
+
+    def forward(self, x: Tensor) -> Tensor:
+        self.seen = x.detach()
+        keys: Tensor = self.key(x)
+        if self.way == "none" and self.kept is None:
+            self.kept = keys  # none
+        elif self.way == "dict" and "keys" not in self.table:
+            self.table["keys"] = keys  # dict
+        elif self.way == "lazy" and not hasattr(self, "held"):
+            self.held = keys  # lazy
+        elif self.way == "filled":
+            keys = self.stock.setdefault("keys", keys)  # filled
+        keys = keys if self.kept is None else self.kept
+        keys = self.table.get("keys", getattr(self, "held", keys))
+        return (x @ keys.mT).softmax(-1) @ keys
+
+
+@pytest.mark.parametrize("way", ["none", "dict", "lazy", "filled"])
+def test_the_line_that_keeps_what_changes_a_second_call_is_named(way: str, x: Tensor) -> None:
+    """Not what is only noted down, nor a method that empties it; in all layers of one class."""
+    model = nn.Sequential(Keeping(way), Keeping(way))
+    check = next(c for c in live_properties(model, (x,)).checks if c.id == "second-call")
+    source = Path(__file__).read_text(encoding="utf-8").splitlines()
+    assert check.outcome == "failed"
+    assert source[(check.line or 0) - 1].endswith(f"# {way}")
+    assert "Keeping." in check.message
+    assert "second-call" not in broken(Keeping("no"), x)
+
+
 class Translator(nn.Module):
     """Reads a source and the words before each place of its labels, or later ones as well."""
 

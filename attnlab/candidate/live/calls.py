@@ -8,6 +8,7 @@ from torch import Tensor, nn
 
 from attnlab.candidate.live.batch import CannotTry
 from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, differs, largest_gap, like
+from attnlab.candidate.live.kept_state import find_kept
 
 STATE = re.compile(
     r"cache|past|state|step|memory|running|count|ema|avg|buffer|queue|bank|ptr|pointer|centroid|"
@@ -85,8 +86,15 @@ def second_call(bench: Bench) -> None:
         if not gap <= live.tolerance(out):
             if any(STATE.search(n) for n in kept):
                 raise NotApplicable(f"it keeps state from call to call: {', '.join(kept[:2])}")
+            told = f"{name} differs by up to {gap:.2g} once a call with other inputs came before"
+            found = find_kept(bench, others, first)
+            live.forget()
+            if found is None:
+                raise Broken(told)
+            attribute, place = found
             raise Broken(
-                f"{name} differs by up to {gap:.2g} once a call with other inputs came before"
+                f"{told}: this line keeps {attribute}, and with that put back they are equal",
+                place,
             )
 
 
