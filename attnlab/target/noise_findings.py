@@ -6,6 +6,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from typing import NamedTuple
 
 from attnlab.target.source_walk import Told, called, line_of, pairs_of, scopes, set_once, words
 
@@ -16,9 +17,36 @@ ROOT = re.compile(r"sqrt|\*\* ?\(?0?\.5|\*\* ?\(1 ?/ ?2|pow\(|exp\(|\*\*")
 Known = Mapping[str, ast.expr]
 
 
+class _Tables(NamedTuple):
+    """The names of a text that hold products of alphas, and roots of what is left of them."""
+
+    products: frozenset[str]
+    roots: frozenset[str]
+
+    def has_product(self, text: str) -> bool:
+        return PRODUCT.search(text) is not None or not self.products.isdisjoint(_named(text))
+
+
+def _tables(tree: ast.Module) -> _Tables:
+    """`self.abar = torch.cumprod(alpha, 0)` and `self.noise_scale = (1 - self.abar).sqrt()`."""
+    products, roots = set[str](), set[str]()
+    for target, value in (pair for node in ast.walk(tree) for pair in _set(node)):
+        name, text = ast.unparse(target).strip("'").rpartition(".")[2], ast.unparse(value)
+        if "cumprod" in text and not (ROOT.search(text) or _complement(value)):
+            products.add(name)
+        if "sqrt" in text and re.search(r"1(\.0)? - ", text) and products & _named(text):
+            roots.add(name)
+    return _Tables(frozenset(products), frozenset(roots))
+
+
+def _named(text: str) -> set[str]:
+    return set(re.findall(r"[A-Za-z_]\w*", text))
+
+
 def coefficients_without_root(tree: ast.Module) -> Iterator[Told]:
     """`ab.sqrt() * x + (1 - ab) * noise`, and the other way round."""
     cumulated = "cumprod" in words(tree)
+    tables = _tables(tree) if cumulated else _Tables(frozenset(), frozenset())
     for _, nodes in scopes(tree) if cumulated or "sqrt" in words(tree) else ():
         known = set_once(nodes)
         for node in nodes:
@@ -28,7 +56,7 @@ def coefficients_without_root(tree: ast.Module) -> Iterator[Told]:
             if any(len(side) != 2 for side in sides):
                 continue
             for one, two in (sides, sides[::-1]):
-                bare = _bare(one, two, known, cumulated)
+                bare = _bare(one, two, known, tables)
                 if bare:
                     yield Told(
                         node.lineno,
@@ -40,22 +68,24 @@ def coefficients_without_root(tree: ast.Module) -> Iterator[Told]:
                     break
 
 
-def _bare(one: list[ast.expr], two: list[ast.expr], known: Known, cumulated: bool) -> str:
+def _bare(one: list[ast.expr], two: list[ast.expr], known: Known, tables: _Tables) -> str:
     """Which coefficient lacks its root, of a sum of two products; "" where none does."""
     for first in one:
         for second in two:
             (root, a), (other_root, b) = _read(first, known), _read(second, known)
             rest = _rest(b)
-            if (
-                root
-                and not other_root
-                and (rest == a or (_rest(a) == b and PRODUCT.search(b + _value(b, known))))
-            ):
+            product = tables.has_product(b + _value(b, known))
+            if root and not other_root and (rest == a or (_rest(a) == b and product)):
                 return ast.unparse(second)
             noise = any(NOISE.search(ast.unparse(f)) for f in two if f is not second)
-            named = PRODUCT.search(a + _value(a, known))
-            if rest == a and not root and not other_root and noise and named and cumulated:
+            named = tables.has_product(a + _value(a, known))
+            if rest == a and not root and not other_root and noise and named and tables.products:
                 return f"{ast.unparse(first)} and {ast.unparse(second)}"
+            # One root is in a table, and the table of products stands where the other's should.
+            table = tables.roots & _named(a + _value(a, known)) and tables.products & _named(b)
+            noise = any(NOISE.search(ast.unparse(f)) for f in one if f is not first)
+            if table and noise and not (root or other_root or ROOT.search(b)):
+                return ast.unparse(second)
     return ""
 
 
@@ -109,18 +139,37 @@ def _is_formula(node: ast.expr) -> bool:
 
 
 def _rest(text: str) -> str:
-    """A of `1 - a`."""
-    match = re.fullmatch(r"\(?1(?:\.0)? - ([\w.\[\]]+)\)?", text)
-    return match[1] if match else ""
+    """A of `1 - a`, `a[t]` of `(1 - a)[t]`, and so on."""
+    rest = _complement(ast.parse(text, mode="eval").body) if "1" in text else None
+    return "" if rest is None else ast.unparse(rest)
+
+
+def _complement(node: ast.expr) -> ast.expr | None:
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub):
+        one = isinstance(node.left, ast.Constant) and node.left.value == 1
+        return node.right if one and not isinstance(node.right, ast.BinOp) else None
+    if isinstance(node, ast.Subscript):
+        inner = _complement(node.value)
+        return inner and ast.Subscript(inner, node.slice, ast.Load())
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.args:
+        if node.func.id == "cumprod":
+            return None
+        inner = _complement(node.args[0])  # of a table, as `extract(1 - a, t)` takes it
+        return inner and ast.Call(node.func, [inner, *node.args[1:]], node.keywords)
+    return None
+
+
+def _set(node: ast.AST) -> list[tuple[ast.expr, ast.expr]]:
+    """What a statement sets, also as a buffer."""
+    if isinstance(node, ast.Call) and called(node) == "register_buffer" and len(node.args) > 1:
+        return [(node.args[0], node.args[1])]
+    return list(pairs_of(node))
 
 
 def roots_in_name_only(tree: ast.Module) -> Iterator[Told]:
     """`sqrt_one_minus_alphas = 1 - alphas_cumprod`: the name has the root, and the value none."""
     for node in ast.walk(tree) if "cumprod" in words(tree) else ():
-        named = list(pairs_of(node))
-        if isinstance(node, ast.Call) and called(node) == "register_buffer" and len(node.args) > 1:
-            named = [(node.args[0], node.args[1])]
-        for target, value in named:
+        for target, value in _set(node):
             while (
                 isinstance(value, ast.Call) and len(value.args) == 1 and called(value) != "cumprod"
             ):

@@ -56,3 +56,37 @@ def test_coefficients_are_roots(noised, found):
 def test_a_root_is_one(name, value, found):
     """A name that says so is believed by all who use it."""
     assert lines(TEXT.format(name=name, value=value, noised="x")) == [3] * found
+
+
+TABLES = """
+class Schedule:
+    def __init__(self, betas):
+        {made}
+    def add_noise(self, x, t, eps):
+        ab = self.abar[t]
+        return {noised}
+"""
+MADE = """self.abar = torch.cumprod(1 - betas, 0)
+        self.kept, self.noisy = self.abar.sqrt(), (1 - self.abar).sqrt()"""
+
+
+@pytest.mark.parametrize(
+    ("noised", "found"),
+    [
+        ("self.abar[t][:, None] * x + (1 - self.abar[t]).sqrt()[:, None] * eps", True),
+        ("ab * x + (1 - ab).sqrt() * eps", True),
+        ("take(self.abar, t) * x + take(1 - self.abar, t).sqrt() * eps", True),
+        ("take(self.abar, t) * x + take(self.noisy, t) * eps", True),
+        ("self.abar.gather(0, t).sqrt() * x + (1 - self.abar.gather(0, t)) * eps", True),
+        ("self.kept[t] * x + self.noisy[t] * eps", False),
+        ("ab.sqrt() * x + self.noisy[t] * eps", False),
+        ("self.abar[t] * x + self.noisy[t] * mean", False),
+        ("ab * x + (1 - ab ** 2).sqrt() * eps", False),
+    ],
+)
+def test_a_product_of_any_name_has_a_root(noised, found):
+    """What cumprod gives is known by its making, and so is a table of roots."""
+    assert lines(TABLES.format(made=MADE, noised=noised)) == [8] * found
+    buffers = "self.register_buffer('abar', (1 - betas).cumprod(0))"
+    if "kept" not in noised and "noisy" not in noised:
+        assert lines(TABLES.format(made=buffers, noised=noised)) == [7] * found
