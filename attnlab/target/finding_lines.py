@@ -151,13 +151,19 @@ def _where_replaced(finding: Finding, job: Job) -> Finding:
         and target.attr in names
         and ast.unparse(target.value) != "self"
     ]
-    if len(found) == 1:  # in a function: where that is called
+    same = bool(found) and _around(tree, found[0])[-1:] == _around(tree, finding.line)[-1:]
+    if same and found[0] < finding.line:
+        return finding
+    if len(found) == 1 and not same:  # in a function: where that is called
         makers = [f.name for f in _around(tree, found[0])]
         calls = [n for n in ast.walk(tree) if makers and called(n) == makers[-1]]
         found = [line_of(calls[0])] if len(calls) == 1 else found
     if len(found) != 1 or found[0] == finding.line:
         return finding
-    says = f"{finding.message} (this line makes it, when the optimizer is already there)"
+    says = (
+        f"{finding.message} (this line makes it, when the optimizer of line {finding.line} is "
+        "already there: build the optimizer after it)"
+    )
     return replace(finding, line=found[0], message=says)
 
 

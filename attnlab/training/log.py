@@ -24,6 +24,7 @@ class LossCall:
     none_positive: bool = False  # as logarithms of probabilities are
     shift: int | None = None  # positions that targets are ahead of the model's input ids
     agreement: float = 0.0  # the share of targets that are the ids at that distance
+    hides: bool = False  # no target counts where the model's ids are hidden by one id
     late: bool = False  # no target counts at the first positions: they are given
     mixed: bool = False  # its rows hold numbers of several rows of the model's output
     crossed: bool = False  # its targets fit the ids in the order of the other axis
@@ -51,6 +52,7 @@ class Step:
     line: int
     events: tuple[str, ...] = ()  # since its last step: backward, clip, zero, schedule, step
     clip_line: int = 0
+    cleared: tuple[str, int] = ("", 0)  # where gradients were cleared last
     gradient: float | None = None  # the norm of all gradients; None: there was none
     leftover: bool = False  # gradients of the step before were still in it
     rate: float = 0.0  # the largest learning rate of its groups; NaN of a step without optimizer

@@ -13,6 +13,7 @@ MOST = 4096  # rows that are compared
 SURE = 0.97  # of the targets must agree
 FEWEST = 8  # targets
 APART = 0.2  # how much less another distance must agree
+RARE, MAJORITY = 0.02, 0.5
 SHIFTS = (1, 0, 2, -1)
 
 
@@ -31,6 +32,7 @@ class Alignment(NamedTuple):
 
     shift: int | None = None
     agreement: float = 0.0
+    hides: bool = False  # no target counts where ids are hidden by one of them
     late: bool = False
     mixed: bool = False
     crossed: bool = False  # the rows of the targets are those of other positions
@@ -200,7 +202,26 @@ def _at_axis(places: Tensor, targets: Tensor, ignored: int, ids: Tensor, axis: i
     if not shares or shares[best] < SURE or shares[best] - rest < APART:
         return Alignment(padding=padding if padded else None, padded=padded)
     late = bool(along[counted].min() > 0)
-    return Alignment(best, shares[best], late, padding=padding if padded else None, padded=padded)
+    hides = best == 0 and axis == 1 and _hides(second, first, counted, ids)
+    return Alignment(
+        best, shares[best], hides, late, padding=padding if padded else None, padded=padded
+    )
+
+
+def _hides(along: Tensor, rows: Tensor, counted: Tensor, ids: Tensor) -> bool:
+    """Whether what is left out of a loss is what one id hides, between targets that count."""
+    there, left = ids[rows, along], ~counted
+    if not bool(left.any()):
+        return False
+    most = there[left].mode().values
+    hidden = left & (there == most)
+    ends = torch.zeros(2, ids.shape[0], dtype=along.dtype)
+    ends[0].fill_(ids.shape[1]).scatter_reduce_(0, rows[counted], along[counted], "amin")
+    ends[1].scatter_reduce_(0, rows[counted], along[counted], "amax")
+    within = (along > ends[0][rows]) & (along < ends[1][rows])
+    alone = float((there[counted] == most).double().mean()) < RARE
+    enough = int(hidden.sum()) >= max(FEWEST, MAJORITY * int(left.sum()))
+    return enough and alone and float(within[hidden].double().mean()) > MAJORITY
 
 
 def _padding_id(ids: Tensor) -> int | None:

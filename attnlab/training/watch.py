@@ -112,7 +112,7 @@ class TrainingWatch:
         self._made: list[Tensor] = []  # what its layers returned last, of three axes
         self._calling: list[nn.Module] = []
         self._by_optimizer: dict[int, list[str]] = {}
-        self._clip_line = 0
+        self._clip_line, self._cleared = 0, ("", 0)
         self._ids: dict[int, int] = {}  # of optimizers, in order
         self._sets: list[frozenset[int]] = []  # the parameters of each
         self._stale: _Held = {}  # parameters with gradients that a step has used
@@ -462,6 +462,8 @@ class TrainingWatch:
                 events.append(event)
             if event == "clip":
                 self._clip_line = _place()[1]
+            elif not self._coasting:
+                self._cleared = _place()
             return result
 
         return watched
@@ -564,6 +566,7 @@ class TrainingWatch:
                 line=line,
                 events=tuple(events),
                 clip_line=self._clip_line,
+                cleared=self._cleared,
                 gradient=math.hypot(*norms) if norms else None,
                 leftover=any(self._is_leftover(p) for p in graded),
                 rate=max((float(g["lr"]) for g in groups), default=0.0),

@@ -4,7 +4,7 @@ import pytest
 
 from attnlab.tracer.raw_trace import display_path
 from attnlab.training.rules import find
-from attnlab.training.run import watch_script
+from attnlab.training.run import Wanted, watch_script
 
 SCRIPT = """
 from pathlib import Path as P
@@ -460,7 +460,58 @@ def test_gradients_taken_at_other_weights_may_be_cleared(climb, wrong, tmp_path)
     path.write_text(CLIMBS.format(climb=climb))
     code = compile(path.read_text(), str(path), "exec")
     seen = watch_script(lambda: exec(code, {"__name__": "__main__"}), 8, str(path))
-    assert ("cleared-between-parts" in [f.rule for f in grave(seen)]) == wrong
+    found = {f.rule: f.line for f in grave(seen)}
+    assert ("cleared-between-parts" in found) == wrong
+    if wrong:
+        text = path.read_text().splitlines()[found["cleared-between-parts"] - 1]
+        assert text.strip() == "optimizer.zero_grad()"
+
+
+MASKED = """
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+torch.manual_seed(0)
+net = nn.Sequential(nn.Embedding(11, 8), nn.Linear(8, 11))
+optimizer = torch.optim.Adam(net.parameters())
+for _ in range(9):
+    ids = torch.randint(1, 11, (8, 12))
+    hidden = torch.rand(ids.shape) < 0.3
+    {hide}
+    logits = net(seen)
+    loss = F.cross_entropy(logits.flatten(0, 1), labels.flatten())
+    optimizer.zero_grad()
+    loss.backward()
+    optimizer.step()
+"""
+HIDE = "seen = ids.masked_fill(hidden, 0)"
+
+
+@pytest.mark.parametrize(
+    ("hide", "found"),
+    [
+        (f"{HIDE}; labels = ids.clone()\n    labels[hidden] = -100", {"loss-of-what-is-seen": 13}),
+        (f"{HIDE}\n    labels = torch.where(hidden, -100, ids)", {"loss-of-what-is-seen": 13}),
+        (f"{HIDE}; labels = ids.masked_fill(~hidden, -100)", {}),
+        ("seen = labels = ids", {"labels-not-shifted": 14}),
+        ("seen = ids; labels = ids.masked_fill(hidden, -100)", {"labels-not-shifted": 14}),
+        (
+            "ids[:, 9:] = 0; seen = ids; labels = ids.masked_fill(ids == 0, -100)",
+            {"labels-not-shifted": 14},
+        ),
+    ],
+)
+def test_a_masked_model_is_asked_for_what_is_hidden(hide, found, tmp_path):
+    """Where only what it sees counts, it copies; padding and what is not hidden are told apart."""
+    path = tmp_path / "train.py"
+    path.write_text(MASKED.format(hide=hide))
+    code = compile(path.read_text(), str(path), "exec")
+    seen = watch_script(
+        lambda: exec(code, {"__name__": "__main__"}), 6, str(path), wanted=Wanted(path.read_text())
+    )
+    rules = ("loss-of-what-is-seen", "labels-not-shifted")
+    assert {f.rule: f.line for f in grave(seen) if f.rule in rules} == found
 
 
 @pytest.mark.parametrize(

@@ -78,7 +78,8 @@ def cleared_between_parts(log: TrainingLog) -> Iterator[Finding]:
         return
     if all(_clears_between(step.events) for step in log.steps):
         first = log.steps[0]
-        yield found("cleared-between-parts", _at(first))
+        place = first.cleared if first.cleared[1] else _at(first)
+        yield found("cleared-between-parts", place)
 
 
 def _clears_between(events: tuple[str, ...]) -> bool:

@@ -11,6 +11,10 @@ from attnlab.training.log import LossCall, TrainingLog
 from attnlab.training.rules.base import found, line_of
 
 SOME = 0.2  # of the calls: in a small batch all rows may happen to be of one length
+LEFT_OUT = (  # a line that gives labels the number of those that do not count
+    r"^(?!.*ignore_index).*(\] = |masked_fill_?\(.*, |where\(.*, |full_like\(.*, )"
+    r"(-100|[\w.]*(ignore|IGNORE)\w*)(?![\w.])"
+)
 REBUILT = re.compile(r"vae\b|auto_?enc|recon|bottleneck|denois", re.IGNORECASE)
 
 
@@ -35,7 +39,16 @@ def shifts(log: TrainingLog) -> Iterator[Finding]:
     """Targets that are the inputs, or two positions ahead of them."""
     for call in _steady(log, lambda c: c.shift is not None and c.shift != 1):
         share = f"{100 * call.agreement:.0f} %"
-        if call.shift == 0:
+        if call.hides:
+            made = line_of(log.source, LEFT_OUT, 0, 0)
+            yield found(
+                "loss-of-what-is-seen",
+                (call.file, made or call.line),
+                f"{share} of the targets that count are the very ids that the model sees there, "
+                "and those at hidden places are left out (ignore_index): it learns to copy, and "
+                "nothing asks what is hidden. Leave out the places that are not: labels[~hidden]",
+            )
+        elif call.shift == 0:
             yield found(
                 "labels-not-shifted",
                 _at(call),
