@@ -24,6 +24,7 @@ class LossCall:
     none_positive: bool = False  # as logarithms of probabilities are
     shift: int | None = None  # positions that targets are ahead of the model's input ids
     agreement: float = 0.0  # the share of targets that are the ids at that distance
+    fed: bool = False  # the model is given its targets step by step, each where it is asked for
     hides: bool = False  # no target counts where the model's ids are hidden by one id
     late: bool = False  # no target counts at the first positions: they are given
     mixed: bool = False  # its rows hold numbers of several rows of the model's output

@@ -39,6 +39,7 @@ class Alignment(NamedTuple):
     padding: int | None = None
     padded: float = 0.0
     blank: bool = False  # that id is the blank of CTC, and stands before other labels
+    fed: bool = False  # so it was step by step, and not in all of them
 
 
 def rows_of(scores: Tensor) -> Tensor:
@@ -58,6 +59,33 @@ def are_log_probabilities(scores: Tensor) -> bool:
 
 
 def align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None) -> Alignment:
+    """How targets stand against ids that the model was given, all at once or step by step."""
+    found = _align(scores, target, ignored, call)
+    if call is None or found.shift is not None or found.mixed or found.crossed:
+        return found
+    share = _fed_by_step(target.reshape(-1), call.ids) if target.dtype == torch.int64 else 0.0
+    return found._replace(shift=0, agreement=share, fed=True) if share else found
+
+
+def _fed_by_step(targets: Tensor, ids: tuple[Tensor, ...]) -> float:
+    """The share of the steps whose own targets were all among the tokens that they began with."""
+    tokens = [t.detach().reshape(-1) for t in ids if t.numel() == max(t.shape, default=1)]
+    rows = len(tokens[-1]) if tokens else 0
+    if rows < FEWEST // 2 or len(targets) % rows:
+        return 0.0
+    steps = len(targets) // rows
+    last = [t for t in tokens if len(t) == rows][-steps:]
+    if len(last) < steps or not steps:
+        return 0.0
+    given, most = torch.stack(last), 0
+    for asked in (targets.reshape(rows, steps).T, targets.reshape(steps, rows)):
+        same = (asked == given).all(1)
+        several = torch.tensor([len(set(step.tolist())) > 2 for step in asked])
+        most = max(most, int((same & several).sum()))
+    return most / steps if most >= min(2, steps) else 0.0
+
+
+def _align(scores: Tensor, target: Tensor, ignored: int, call: ModuleCall | None) -> Alignment:
     """Find each row of the scores in the model's output, and its target among the ids there.
 
     Inside of forward there is no output yet: `call.output` is what its layers returned last.

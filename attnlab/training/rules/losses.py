@@ -15,6 +15,8 @@ LEFT_OUT = (  # a line that gives labels the number of those that do not count
     r"^(?!.*ignore_index).*(\] = |masked_fill_?\(.*, |where\(.*, |full_like\(.*, )"
     r"(-100|[\w.]*(ignore|IGNORE)\w*)(?![\w.])"
 )
+FED = r"= *[^=]*\b(t|tr)?(gt|arg|rg|targets?|labels?|ys?)\[(:, *)?[a-z_]\w*\]"
+FORCES = re.compile(r"teacher|forc(ed|ing)", re.IGNORECASE)
 REBUILT = re.compile(r"vae\b|auto_?enc|recon|bottleneck|denois", re.IGNORECASE)
 
 
@@ -35,9 +37,23 @@ def _steady(
             yield shown[0]
 
 
+def forced_steps(log: TrainingLog) -> Iterator[Finding]:
+    """Teacher forcing with the very token that the step is to predict."""
+    for call in _steady(log, lambda c: c.fed, SOME):
+        made = line_of(log.source, FED, 0, 0)
+        yield found(
+            "labels-not-shifted",
+            (call.file, made or call.line),
+            f"in {100 * call.agreement:.0f} % of the steps the model is fed the very token that "
+            "it must predict there: it learns to copy, and cannot go on by itself. Feed the "
+            "target of the step before, and the begin token in the first",
+            severity="warning" if FORCES.search(log.source) else "note",
+        )
+
+
 def shifts(log: TrainingLog) -> Iterator[Finding]:
     """Targets that are the inputs, or two positions ahead of them."""
-    for call in _steady(log, lambda c: c.shift is not None and c.shift != 1):
+    for call in _steady(log, lambda c: c.shift not in (None, 1) and not c.fed):
         share = f"{100 * call.agreement:.0f} %"
         if call.hides:
             made = line_of(log.source, LEFT_OUT, 0, 0)
