@@ -18,6 +18,10 @@ class View(NamedTuple):
     sizes: tuple[Size, ...]
     texts: tuple[str, ...]
 
+    def ordered(self, order: Sequence[int]) -> View:
+        """The same axes in another order."""
+        return View(tuple(self.sizes[i] for i in order), tuple(self.texts[i] for i in order))
+
 
 def primes(n: int) -> Size:
     """A number as the product of its prime factors."""

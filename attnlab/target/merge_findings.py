@@ -39,6 +39,7 @@ MOVING = re.compile(
     r"\.m?T\b|squeeze|Sequential|List|Embedding|\[[^\]]*(None|:)|(mean|sum|std|var|norm)"
     r"\((?![^()]*keepdim=True)"
 )
+REDUCED = {"mean", "std", "var", "sum", "amax", "amin", "median"}
 INNER = (ast.ListComp, ast.GeneratorExp, ast.SetComp, ast.DictComp, ast.Lambda)
 SKEWS = re.compile(r"skew|shift|rel_?pos|relative", re.IGNORECASE)
 
@@ -217,6 +218,11 @@ class Reader:
 
     def _of_call(self, node: ast.Call) -> View | None:
         name, given = called(node), arguments(node)
+        if name == "einsum" and len(node.args) > 1 and isinstance(node.func, ast.Attribute):
+            of_one, order = self._axes(node.args[1]), _einsum(node)
+            if of_one is None or order is None or len(order) != len(of_one.sizes):
+                return None
+            return of_one.ordered(order)
         kind = self.layers.get(ast.unparse(node.func))
         given = list(node.args) if kind else given
         for more in given[1:]:
@@ -236,19 +242,21 @@ class Reader:
         sides = [self._axes(node.left), self._axes(node.right)]
         known = [s for s in sides if s is not None]
         if len(known) == 2:
-            return known[0] if known[0].sizes == known[1].sizes else None
+            return _broadcast(*known)
         other = node.right if sides[1] is None else node.left
         plain = isinstance(other, ast.Constant) or "scale" in ast.unparse(other)
         return known[0] if known and plain else None
 
-    def _with_new(self, view: View, axis: int) -> View | None:
+    def _with_new(self, view: View, axis: int, size: Size | None = None) -> View | None:
         sizes, texts = list(view.sizes), list(view.texts)
         if not -len(sizes) <= axis < len(sizes):
             return None
-        sizes[axis], texts[axis] = self._unknown(), "_"
+        sizes[axis], texts[axis] = self._unknown() if size is None else size, "_"
         return View(tuple(sizes), tuple(texts))
 
-    def _moved(self, node: ast.Call, name: str, view: View) -> View | None:
+    def _moved(  # noqa: PLR0911
+        self, node: ast.Call, name: str, view: View
+    ) -> View | None:
         """What a call makes of axes that it moves, adds or merges; None for what is not known."""
         n = len(view.sizes)
         given = arguments(node)[1:]
@@ -259,6 +267,10 @@ class Reader:
             axis = argument(node, 2, "dim")
             place = 0 if axis is None else _number(axis)
             return None if place is None else self._with_new(view, place)
+        if name in REDUCED and ast.unparse(node).endswith("keepdim=True)"):
+            axis = argument(node, 1, "dim")
+            place = None if axis is None else _number(axis)
+            return None if place is None else self._with_new(view, place, Counter())
         if None in at or node.keywords or any(not -n - 1 <= i <= n for i in at if i is not None):
             return None
         places = [i for i in at if i is not None]
@@ -286,7 +298,7 @@ class Reader:
             )
         else:
             return None
-        return View(tuple(view.sizes[i] for i in order), tuple(view.texts[i] for i in order))
+        return view.ordered(order)
 
     def _viewed(self, node: ast.Call, before: View | None) -> View | None:
         asked = arguments(node)[1:]
@@ -334,6 +346,25 @@ class Reader:
                 "anew, so that entries of different places are mixed. Permute or transpose first",
             )
         )
+
+
+def _broadcast(one: View, other: View) -> View | None:
+    """The axes of a sum of two; None where they do not go together."""
+    if len(one.sizes) != len(other.sizes):
+        return None
+    pairs = list(zip(one.sizes, other.sizes, strict=True))
+    if any(a != b and a and b for a, b in pairs):
+        return None
+    texts = [a if one else b for one, a, b in zip(one.sizes, one.texts, other.texts, strict=True)]
+    return View(tuple(a or b for a, b in pairs), tuple(texts))
+
+
+def _einsum(node: ast.Call) -> list[int] | None:
+    """The order of axes of an einsum of one tensor that moves axes and sums none."""
+    words = re.fullmatch(r"'\s*([a-zA-Z]+)\s*->\s*([a-zA-Z]+)\s*'", ast.unparse(node.args[0]))
+    if len(node.args) != 2 or not words or sorted(words[1]) != sorted(set(words[2])):
+        return None
+    return [words[1].index(letter) for letter in words[2]]
 
 
 def _shown(node: ast.Call) -> str:

@@ -25,6 +25,20 @@ class Net(nn.Module):
         return x.permute(0, 5, 1, 2, 3, 4).reshape(-1, 3, self.grid * self.patch, self.grid * \
 self.patch)
 """,
+    "patches by an einsum": """
+def unpatchify(self, x):
+    p, h = self.p, self.grid
+    x = x.reshape(x.shape[0], h, h, p, p, 3)
+    x = torch.einsum("nhwpqc->nchwpq", x)
+    return x.reshape(x.shape[0], 3, h * p, h * p)
+""",
+    "less the mean": """
+def forward(self, x):
+    B, T, N = x.shape
+    mean = x.mean(1, keepdim=True)
+    x = (x - mean) / (x.std(dim=1, keepdim=True) + 1e-5)
+    return x.contiguous().view(B * N, T)
+""",
     "pixels shuffled": """
 def shuffle(x, r):
     b, c, h, w = x.size()
@@ -79,6 +93,19 @@ def grid(x, g):
     b, h, w, c = x.shape
     x = x.view(b, g, h // g, g, w // g, c).permute(0, 2, 4, 1, 3, 5)
     return x.reshape(b * (h // g) * (w // g), g * g, c)
+""",
+    "patches by an einsum": """
+def unpatchify(self, x):
+    p, h = self.p, self.grid
+    x = x.reshape(x.shape[0], h, h, p, p, 3)
+    x = torch.einsum("nhwpqc->nchpwq", x)
+    return x.reshape(x.shape[0], 3, h * p, h * p)
+""",
+    "less the mean": """
+def forward(self, x):
+    B, T, N = x.shape
+    x = (x - x.mean(1, keepdim=True)).transpose(1, 2)
+    return x.contiguous().view(B * N, T)
 """,
     "groups go to the batch": """
 def groups(x, g):
