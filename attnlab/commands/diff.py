@@ -10,7 +10,7 @@ from attnlab.commands.output import Html, emit_also
 from attnlab.commands.target_flags import OWN_TIME, NamedTarget, takes_target
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from attnlab.records import Job, Report
     from attnlab.records.diagnosis import DiffReport
@@ -77,8 +77,8 @@ def command(
         names = named_mine, shown
         files = [absolute_path(f) if f else "" for f in (checkpoint, reference_checkpoint)]
 
-        def job_of(typed: TraceCommand) -> Job:
-            job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names)
+        def job_of(typed: TraceCommand, plain: bool = False) -> Job:
+            job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names, plain)
             return replace(job, checkpoints=(files[0], files[1]))
 
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
@@ -97,42 +97,55 @@ def command(
 
 
 def _compared(
-    typed: TraceCommand, reference: str, job_of: Callable[[TraceCommand], Job]
+    typed: TraceCommand, reference: str, job_of: Callable[..., Job]
 ) -> tuple[Job, Report]:
-    """The job and its report; where the guessed inputs do not do, with those that the reference
-    runs with, which works."""
+    """The job and its report: as guessed, else the first of other ways that works."""
     from attnlab.errors import Refused
-    from attnlab.target.diff_target import fed_by_reference
-    from attnlab.target.find_target import split_target
-    from attnlab.target.infer_inputs import Unfed
 
     first: tuple[Job, Report] | None = None
-    try:
-        job = job_of(typed)
-        first = job, run_job(job)
-        if not first[1].diff or first[1].diff.outcome in ("same", "different"):
-            return first
-    except Unfed as error:
-        refused = error
+    tried: list[tuple[object, ...]] = []
+    refused: Refused | None = None
+    for fed, plain in _ways(typed, reference):
+        try:
+            job = job_of(fed, plain)
+        except Refused as error:
+            refused = refused or error
+            continue
+        way = job.contract, job.reference_init
+        if way in tried:
+            continue
+        tried.append(way)
+        report = run_job(job)
+        if not report.diff or report.diff.outcome not in ("same", "different"):
+            first = first or (job, report)
+            continue
+        if plain:
+            note("both are built as the defaults of their constructors say; --init changes them")
+        if fed is not typed:
+            said = ", ".join(f'"{each}"' for each in fed.inputs)
+            note(f"inputs as the reference takes them: {said}; --input changes them")
+        return job, report
+    if first is None:
+        assert refused is not None
+        raise refused
+    return first
+
+
+def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, bool]]:
+    """The command, and whether both are built plainly: as guessed, and with the inputs that the
+    reference runs with."""
+    from attnlab.target.diff_target import fed_by_reference
+    from attnlab.target.find_target import split_target
+
+    may_be_plain = not typed.init
+    yield typed, False
+    if may_be_plain:
+        yield typed, True
     fed = fed_by_reference(typed, reference, split_target(typed.target)[1], run_job)
-    if fed is None:
-        if first is None:
-            raise refused
-        return first
-    try:
-        job = job_of(fed)
-    except Refused:
-        if first is None:
-            raise
-        return first
-    if first and first[0].contract == job.contract:
-        return first  # what goes in is not what stands in the way
-    report = run_job(job)
-    if first and (not report.diff or report.diff.outcome == "cannot-compare"):
-        return first
-    said = ", ".join(f'"{each}"' for each in fed.inputs)
-    note(f"inputs as the reference takes them: {said}; --input changes them")
-    return job, report
+    if fed is not None:
+        yield fed, False
+    if fed is not None and may_be_plain:
+        yield fed, True
 
 
 def _diff(report: Report, untried: tuple[str, ...]) -> DiffReport:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
 
@@ -77,6 +77,7 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
 def _compare(context: GradingContext, job: Job) -> DiffReport:
     if context.reference is not None:
         context.reference.names = job.reference_names
+        context.reference.own_init = job.reference_init
     sizes_of = rounds(context.contract, context.dice.plain, narrow=True)
     telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]][:ROUNDS]
     telling += [s for s in [with_head_dim(context.contract.sizes)] if s not in telling]
@@ -92,7 +93,8 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
         others = [] if files.sizes else [other for other in telling if other != sizes]
         try:
             probe.equip()
-            report = _compare_at(probe, job, files, others[:ELSEWHERE])
+            known = report.weights if report.guessed else {}
+            report = _compare_at(probe, job, files, others[:ELSEWHERE], known)
         except BadReference as error:  # as where an even size of a head was drawn odd
             refused = error
             continue
@@ -109,10 +111,17 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
     return replace(report, weights=renamed, loaded=files.says)
 
 
-def _compare_at(probe: Probe, job: Job, files: Checkpoints, others: Sequence[Sizes]) -> DiffReport:
+def _compare_at(
+    probe: Probe,
+    job: Job,
+    files: Checkpoints,
+    others: Sequence[Sizes],
+    guess: Mapping[str, str],
+) -> DiffReport:
+    """The report at these sizes; `guess` is the map of weights at the sizes before."""
     report = DiffReport(outcome="same")
     known = all(job.checkpoints) or not probe.loaded.refusal
-    likely = {} if known else load_likely_weights(probe)
+    likely = {} if known else load_likely_weights(probe, guess)
     if likely is None or (likely and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
         return replace(refused, hint=MAPPED if job.own else "")

@@ -30,6 +30,7 @@ class BadReference(Exception):
 class Reference(Protocol):
     weights: dict[str, Tensor]  # the current ones, by name
     names: Mapping[str, str]  # its constructor's arguments by the candidate's, where they differ
+    own_init: Mapping[str, object] | None  # its constructor's, where they are not the candidate's
     takes_floats: bool  # as masks, where the contract calls them additive
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
@@ -71,6 +72,7 @@ class HostedReference:
         """`name` is that of its class, `label` what messages call it."""
         self.host, self.name, self.label, self.wide = host, name, label, wide
         self.names: Mapping[str, str] = {}
+        self.own_init: Mapping[str, object] | None = None
         self.init: dict[str, object] = {}
         self.weights: dict[str, Tensor] = {}
         self.contract: Contract | None = None
@@ -78,6 +80,8 @@ class HostedReference:
 
     def equip(self, init: dict[str, object], dice: Dice, bias: bool = True) -> dict[str, Tensor]:
         self.init = {self.names.get(n, n): v for n, v in init.items()}
+        if self.own_init is not None:
+            self.init = dict(self.own_init)
         self._build(seed=0)
         shapes = {n: p.shape for n, p in self._ask("parameters")["tensors"].items()}
         self.put(weights(shapes, dice, bias))

@@ -169,6 +169,7 @@ class Job:
     own: UserEnvironment | None = None
     reference_own: UserEnvironment | None = None  # of a reference that is the user's own code
     reference_names: dict[str, str] = field(default_factory=dict)  # its constructor's, by mine
+    reference_init: dict[str, str] | None = None  # its own arguments, where mine's are not its
     reference_says: str = ""  # how it was built and fed, where that was guessed
     checkpoints: tuple[str, str] = ("", "")  # files of the weights of mine, of the reference
     full: bool = False  # also the checks that are made on demand only

@@ -22,6 +22,7 @@ from attnlab.target.torch_references import adapt_layer
 
 LIBRARY = "ref:"
 REFERENCES = Path(__file__).parent.parent / "references"
+LENGTHS = {"B", "S", "Sq", "Sk", "T", "L"}  # sizes that no constructor fixes
 CLASS = re.compile(r"^class ([A-Z]\w*)\(", re.MULTILINE)
 
 
@@ -31,9 +32,11 @@ def diff_job(
     limits: Limits,
     weights: str = "",
     shown: tuple[str, str] = ("", ""),
+    plain: bool = False,
 ) -> Job:
     """The job that compares a user's own code with a reference; `shown` is what messages call the
-    files of both, `weights` a file that maps theirs. Raises `Refused`."""
+    files of both, `weights` a file that maps theirs; `plain`: each is built as its own defaults
+    say. Raises `Refused`."""
     job = own_job(typed, limits=limits)
     job = replace(job, candidate=replace(job.candidate, file=shown[0] or job.candidate.file))
     if job.contract is None or job.candidate.name is None:
@@ -51,6 +54,9 @@ def diff_job(
         names, own = {}, replace(own, module=None)
         turns = {"hd": 2} if "Rotary" in target.code.text else {}  # pairs of channels
         contract = replace(contract, multiples={**contract.multiples, **turns})
+    init: dict[str, str] | None = None
+    if plain:
+        contract, init = _plain(contract, find_target(typed.target, typed.verb), target)
     if weights:
         contract = replace(contract, weights=read_weight_map(weights))
     return replace(
@@ -59,9 +65,37 @@ def diff_job(
         reference=found,
         reference_own=own,
         reference_names=names,
+        reference_init=init,
         reference_says=says,
         stages=("diff",),
     )
+
+
+def _plain(
+    mine: Contract, own: Target, reference: Target | None
+) -> tuple[Contract, dict[str, str]]:
+    """The contract without arguments of the constructor, and those of the reference's."""
+    inits = [_defaults(own), _defaults(reference) if reference else None]
+    if None in inits:
+        raise Refused("not all arguments of both constructors have defaults")
+    ours, theirs = (init or {} for init in inits)
+    vary = tuple(symbol for symbol in mine.vary if symbol in LENGTHS)
+    return replace(mine, init=dict(ours), vary=vary), theirs
+
+
+def _defaults(target: Target) -> dict[str, str] | None:
+    """What a constructor has to be given, where configs of defaults alone will do; else None."""
+    found: dict[str, str] = {}
+    build = target.seen.build if target.seen else None
+    for parameter in build.parameters if build else ():
+        if not parameter.required:
+            continue
+        kind = re.split(r"\W", parameter.annotation)[0]
+        made = target.near.definitions.get(kind)
+        if made is None or made.build is None or any(p.required for p in made.build.parameters):
+            return None
+        found[parameter.name] = f"{kind}()"
+    return found if build else None
 
 
 def fed_by_reference(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from itertools import permutations
 from math import prod
@@ -11,7 +12,8 @@ if TYPE_CHECKING:
     from attnlab.probe.weights.roles import Piece, Slot
 
 MOST_AXES = 5
-SMALL = 4  # a number of parts that may be a constant: queries and keys, two halves
+HALVES = re.compile(r"cat\(part\(([\w.]+), 0, 2\), part\(\1, 1, 2\)\)")  # the whole again
+CONSTANT = 32  # a number of parts that may be none of the sizes: two halves, cells of a window
 
 
 def expressions(
@@ -54,7 +56,7 @@ def _fusions(
         return
     inside = ", ".join(terms)
     rows = sum(s[0] for s in shapes)
-    yield 0.0, f"cat({inside})", (rows, *shapes[0][1:]), None
+    yield 0.0, HALVES.sub(r"\1", f"cat({inside})"), (rows, *shapes[0][1:]), None
     if len(set(shapes)) > 1:
         return
     yield 0.0, f"stack({inside})", (len(terms), *shapes[0]), -1
@@ -133,7 +135,7 @@ def _folded(
 def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> str:
     """How an expression says a number of parts: by a symbol, or as a small number that is none."""
     known = next((symbol for symbol in heads if sizes[symbol] == size), "")
-    own = size <= SMALL and size not in sizes.values()
+    own = size <= CONSTANT and size not in sizes.values()
     return known or (str(size) if own else "")
 
 

@@ -23,11 +23,11 @@ MEMBER = "#"  # in a key and its expression: the number of a head that has param
 # ---------------------------------------------------------------- expressions
 
 
-def _part(whole: Tensor, index: int, count: int) -> Tensor:
-    """Block `index` of `count` equal ones along the first axis."""
-    if not 0 <= index < count or whole.shape[0] % count:
+def _part(whole: Tensor, index: int, count: int, groups: int = 1) -> Tensor:
+    """Block `index` of `count` equal ones along the first axis, or of those of each group."""
+    if not 0 <= index < count or whole.shape[0] % (count * groups):
         raise Misfit(f"a tensor {tuple(whole.shape)} has no part {index} of {count}")
-    return whole.chunk(count)[index]
+    return torch.unflatten(whole, 0, (groups, count, -1))[:, index].flatten(0, 1)
 
 
 def _split(whole: Tensor, axis: int, count: int) -> Tensor:

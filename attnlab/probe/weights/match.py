@@ -9,10 +9,11 @@ proven map no value is compared, because the module may be right.
 
 import heapq
 import random
+import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
@@ -26,6 +27,8 @@ from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.reference import Reference
+from attnlab.probe.weights.cover import cover
+from attnlab.probe.weights.cut_layers import with_halves
 from attnlab.probe.weights.layouts import (
     Indices,
     Shapes,
@@ -35,7 +38,14 @@ from attnlab.probe.weights.layouts import (
     map_weights,
     weight_indices,
 )
-from attnlab.probe.weights.roles import Option, all_options, layer_name, pieces, slots
+from attnlab.probe.weights.roles import (
+    Option,
+    all_options,
+    layer_name,
+    pieces,
+    slots,
+    without_lost_letters,
+)
 from attnlab.probe.weights.tied_layers import TiedLayers, tie_layers
 from attnlab.records import Contract, record
 from attnlab.sizes import Sizes, constructor_arguments
@@ -47,6 +57,8 @@ SECONDS = 4.0
 STEPS = 20_000  # of the search for maps that use every weight once
 PROOFS = 3  # draws of weights and inputs that a map must hold for
 TOLERANCE = 1e-3  # of the largest output: a wrong map is off by as much as the output itself
+UNWANTED = 5.0  # the cost of what values speak against
+MANY = 24  # parameters, of which no more are filled in the order of all costs
 SEVERAL = 100  # parameters, for which all ways are looked at
 PARAMETERS = 400  # with more, no map is searched
 
@@ -97,7 +109,18 @@ class LikelyMaps:
 
     def __init__(self, context: MatchContext, sizes: Sizes) -> None:
         self.trial = Trial(context, sizes)
-        self.choices = [] if _size_mismatch(self.trial) else _choices(self.trial)
+
+    @cached_property
+    def choices(self) -> list[tuple[TiedLayers, int]]:
+        return [] if _size_mismatch(self.trial) else _choices(self.trial)
+
+    def made_by(self, entries: Mapping[str, str]) -> dict[str, Tensor] | None:
+        """The parameters that a map makes; None where it does not fit."""
+        try:
+            indices = evaluate_map(entries, self.trial.shapes, self.trial.known)
+        except Misfit:
+            return None
+        return map_weights(self.trial.weights, indices)
 
     @property
     def names(self) -> set[str]:
@@ -105,24 +128,47 @@ class LikelyMaps:
         return {name for tied, _ in self.choices for name in tied.choices}
 
     def cheapest(
-        self, fixed: Mapping[str, str], banned: Collection[tuple[str, str]]
+        self,
+        fixed: Mapping[str, str],
+        banned: Collection[tuple[str, str]],
+        wanted: Mapping[str, set[str]],
     ) -> Iterator[tuple[dict[str, Tensor], dict[str, str]]]:
         """The likeliest map of each way to store matrices, with the parameters that it makes: with
-        what is `fixed` for some parameters, and none of what is banned."""
-        for tied, count in self.choices:
+        what is `fixed` for some parameters, none of what is banned, and rather parameters of the
+        reference that are `wanted`."""
+        for tied, count in list(self.choices):
             left = {
-                name: [
-                    o
-                    for o in options
-                    if (name, o.expression) not in banned
-                    and fixed.get(name, o.expression) == o.expression
-                ]
+                name: self._rather(
+                    [
+                        o
+                        for o in options
+                        if (name, o.expression) not in banned
+                        and fixed.get(name, o.expression) == o.expression
+                    ],
+                    wanted.get(name, set()),
+                )
                 for name, options in tied.choices.items()
             }
-            for entries in islice(_maps_of(tied._replace(choices=left), count), 1):
-                with suppress(Misfit):
-                    indices = evaluate_map(entries, self.trial.shapes, self.trial.known)
-                    yield map_weights(self.trial.weights, indices), dict(entries)
+            found = list(islice(_maps_of(tied._replace(choices=left), count), 1))
+            if not (found or fixed or banned or wanted):
+                self.choices = [each for each in self.choices if each[0] is not tied]
+            for entries in found:
+                made = self.made_by(entries)
+                if made is not None:
+                    yield made, dict(entries)
+
+    def _rather(self, options: list[Option], wanted: set[str]) -> list[Option]:
+        """The options, those of other parameters than the wanted ones at a higher cost."""
+        if not wanted:
+            return options
+        costs = [
+            o._replace(cost=o.cost + UNWANTED * (not self._made_of(o.expression) <= wanted))
+            for o in options
+        ]
+        return sorted(costs, key=lambda o: o.cost)
+
+    def _made_of(self, expression: str) -> set[str]:
+        return self.trial.reference_shapes.keys() & set(re.findall(r"[\w.]+", expression))
 
 
 class Trial:
@@ -222,16 +268,21 @@ def _maps(trial: Trial) -> Iterator[dict[str, str]]:
 
 def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     """What each parameter may hold, and of how many pieces all hold one: where matrices that no
-    layer owns are stored transposed, and where they are as layers store theirs. That one holds
-    layers of a list comes last."""
-    places, parts = slots(trial.shapes, trial.sizes), pieces(trial.reference_shapes)
+    layer owns are stored transposed, and where they are as layers store theirs; where fused ones
+    have one block for each head; where two hold one layer. That one holds layers of a list comes
+    last."""
+    places = slots(trial.shapes, trial.sizes)
+    parts = without_lost_letters(pieces(trial.reference_shapes), places, trial.sizes)
+    by_head = pieces(trial.reference_shapes, trial.sizes, "H")
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
-    for lists in range(3) if small else (0,):
-        options = (all_options(each, parts, trial.sizes, lists) for each in both)
-        found += [(tie_layers(each, parts), len(parts)) for each in options]
+    ways = [(0, parts), *([(0, by_head)] if by_head != parts else ())]
+    ways += [(0, cut) for cut in with_halves(parts, places)]
+    for lists, cut in [*ways, (1, parts), (2, parts)] if small else ways:
+        options = (all_options(each, cut, trial.sizes, lists) for each in both)
+        found += [(tie_layers(each, cut), len(cut)) for each in options]
     return found
 
 
@@ -245,8 +296,17 @@ def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
         layer = layer_name(name) or name
         fewest[layer] = min(len(slot_options), fewest.get(layer, len(slot_options)))
     names = sorted(choices, key=lambda name: (fewest[layer_name(name) or name], layer_name(name)))
-    for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
-        yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
+    none = True
+    if len(names) <= MANY:
+        for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
+            none = False
+            yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
+    if none:
+        layers: dict[str, dict[str, list[Option]]] = {}
+        for name in names:
+            layers.setdefault(layer_name(name) or name, {})[name] = choices[name]
+        found = cover(list(layers.values()), count)
+        yield from [tied.expand({n: o.expression for n, o in found.items()})] if found else []
 
 
 def _cheapest_choices(

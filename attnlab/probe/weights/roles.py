@@ -115,17 +115,24 @@ def layer_name(name: str) -> str:
     return stem if last in ("weight", "bias") else ""
 
 
-def pieces(theirs: Shapes) -> tuple[Piece, ...]:
-    """The reference's parameters, with fused ones split into q, k and v."""
+def pieces(
+    theirs: Shapes, sizes: Mapping[str, int] | None = None, by: str = ""
+) -> tuple[Piece, ...]:
+    """The reference's parameters, with fused ones split into q, k and v: in one block each, or in
+    one for each head, where `by` is the symbol that counts these."""
+    heads = (sizes or {}).get(by, 0)
     found: list[Piece] = []
     for name, shape in theirs.items():
         parsed = parse_name(name)
         count = len(parsed.role) if set(parsed.role) <= set("qkv") else 1
         if count > 1 and shape and shape[0] % count == 0:
             part = (shape[0] // count, *shape[1:])
+            each = f", {by}" if heads and part[0] % heads == 0 else ""
             for i, letter in enumerate(parsed.role):
                 mine = parsed._replace(role=letter)
-                found.append(Piece(f"part({name}, {i}, {count})", name, part, mine, len(found)))
+                found.append(
+                    Piece(f"part({name}, {i}, {count}{each})", name, part, mine, len(found))
+                )
         else:
             found.append(Piece(name, name, tuple(shape), parsed, len(found)))
     return tuple(found)
@@ -179,6 +186,24 @@ def all_options(
     return found
 
 
+def without_lost_letters(
+    parts: tuple[Piece, ...], open_slots: Iterable[Slot], sizes: Mapping[str, int]
+) -> tuple[Piece, ...]:
+    """The pieces, where letters say nothing that let no parameter hold one: the v of `pos_bias_v`
+    is no value."""
+    named = [p for p in parts if p.parsed.letters]
+    used = {
+        order
+        for slot in open_slots
+        for option in (options(slot, parts, sizes) if named else ())
+        for order in option.pieces
+    }
+    lost = {p.order for p in named} - used
+    return tuple(
+        p._replace(parsed=p.parsed._replace(role="")) if p.order in lost else p for p in parts
+    )
+
+
 def options(
     slot: Slot, parts: tuple[Piece, ...], sizes: Mapping[str, int], lists: int = 0
 ) -> list[Option]:
@@ -202,8 +227,10 @@ def _by_cost(
     slot: Slot, groups: Iterable[tuple[Piece, ...]], sizes: Mapping[str, int]
 ) -> list[Option]:
     found: dict[tuple[frozenset[int], str], Option] = {}
+    room = prod(slot.shape) * (sizes[slot.per] if slot.per else 1)
     for group in groups:
-        cost = _cost(slot, group)
+        fits = sum(prod(piece.shape) for piece in group) == room
+        cost = _cost(slot, group) if fits else None
         if cost is None:
             continue
         orders = frozenset(p.order for p in group)
@@ -238,12 +265,12 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
             if len(group) == len(roles):
                 yield tuple(group)
     if not letters:  # two halves that no name tells of: a gate and what it opens
+        size = prod(slot.shape)
+        halves = [p for p in parts if 2 * prod(p.shape) == size and not p.parsed.letters]
         yield from (
             (a, b)
-            for a, b in permutations(parts, 2)
+            for a, b in permutations(halves, 2)
             if a.shape == b.shape
-            and 2 * prod(a.shape) == prod(slot.shape)
-            and not (a.parsed.letters or b.parsed.letters)
             and a.parsed.kind == b.parsed.kind
             and _module_around(a) == _module_around(b)
         )

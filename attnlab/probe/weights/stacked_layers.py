@@ -26,6 +26,9 @@ def stacked_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, 
                 name = piece.parameter
                 key = name[: number.start()], name[number.end() :]
                 series.setdefault((*key, piece.shape), []).append(piece)
+            stem, _, last = piece.parameter.rpartition(".")
+            if stem and last in ("weight", "bias"):  # the gain and the shift of a norm
+                series.setdefault((stem, piece.shape), []).append(piece)
             if piece.parsed.role:
                 role = piece.parsed.role, piece.parsed.kind, piece.shape
                 series.setdefault(role, []).append(piece)
