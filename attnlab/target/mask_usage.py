@@ -181,7 +181,7 @@ def fresh_axes(function: Function, argument: str) -> int:
     fresh = {argument: 0}
     for node in sorted(ast.walk(function), key=lambda n: getattr(n, "lineno", 0)):
         for name, known in list(fresh.items()):
-            if isinstance(node, ast.Subscript) and is_argument(node.value, name):
+            if isinstance(node, ast.Subscript) and is_argument(_turned(node.value), name):
                 parts = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
                 texts = [ast.unparse(part) for part in parts]
                 rows = texts[0] == "..." or texts == [
@@ -192,7 +192,8 @@ def fresh_axes(function: Function, argument: str) -> int:
                 more = 2 if rows else texts.count("None")
                 fresh[name] = max(known, more)
             elif isinstance(node, ast.Call) and last_name(node.func) == "unsqueeze":
-                within = isinstance(node.func, ast.Attribute) and is_argument(node.func.value, name)
+                owner = node.func.value if isinstance(node.func, ast.Attribute) else None
+                within = owner is not None and is_argument(_turned(owner), name)
                 fresh[name] = max(known, within * ast.unparse(node).count("unsqueeze"))
             elif (
                 isinstance(node, ast.Assign)
@@ -201,6 +202,13 @@ def fresh_axes(function: Function, argument: str) -> int:
             ):
                 fresh.setdefault(node.targets[0].id, 0)
     return max(fresh.values())
+
+
+def _turned(node: ast.expr) -> ast.expr:
+    """The mask in `(mask == 0)` and `(~mask)`."""
+    if isinstance(node, ast.Compare):
+        return node.left
+    return node.operand if isinstance(node, ast.UnaryOp) else node
 
 
 def is_argument(node: ast.expr, argument: str) -> bool:

@@ -357,3 +357,68 @@ def test_guessed_inputs_that_run_nowhere_are_told_as_before(shell):
     said = shell("diff", "mine.py:Reader", "right.py:Reader")
     assert said.code != 0
     assert "Traceback" not in said.out + said.err
+
+
+BY_LAYER = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, width=24, heads=3, hidden=40, kept=2):
+        super().__init__()
+        self.heads, self.kept = heads, kept
+        self.key, self.query, self.value, self.back = (nn.Linear(width, width) for _ in range(4))
+        self.up, self.gate = nn.Linear(width, hidden), nn.Linear(width, hidden)
+        self.down = nn.Linear(hidden, width)
+        self.last, self.first = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def forward(self, x, real):
+        y = self.first(x)
+        q, k, v = (f(y).unflatten(-1, (self.heads, -1)).transpose(1, 2)
+                   for f in (self.query, self.key, self.value))
+        n = x.shape[1]
+        hidden = torch.ones(n, n, dtype=torch.bool).triu(1) | (real == 0)[:, None, None]
+        scores = (q @ k.mT / (x.shape[-1] // self.heads) ** 0.5).masked_fill(hidden, -torch.inf)
+        x = x + self.back((scores.softmax(-1) @ v).transpose(1, 2).flatten(2))
+        y = self.last(x)
+        return x + self.down(torch.sigmoid(self.gate(y)) * self.up(y))
+"""
+BY_HEAD = """
+import torch
+from torch import nn
+
+class Block(nn.Module):
+    def __init__(self, dim=24, n_head=3, inner=40, topk=2):
+        super().__init__()
+        self.n_head = n_head
+        self.norm_attn, self.norm_mlp = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.query_key_value, self.dense = nn.Linear(dim, 3 * dim), nn.Linear(dim, dim)
+        self.w_in, self.w_out = nn.Linear(dim, 2 * inner), nn.Linear(inner, dim)
+
+    def forward(self, hidden, attention_mask):
+        b, n, d = hidden.shape
+        fused = self.query_key_value(self.norm_attn(hidden))
+        q, k, v = fused.view(b, n, self.n_head, 3, -1).permute(3, 0, 2, 1, 4)
+        scores = q @ k.transpose(-1, -2) * (d // self.n_head) ** -0.5
+        later = torch.arange(n)[:, None] < torch.arange(n)
+        scores = scores.masked_fill(later | (attention_mask == 0)[:, None, None], -1e9)
+        mixed = (scores.softmax(-1) @ v).transpose(1, 2).reshape(b, n, d)
+        hidden = hidden + self.dense(mixed)
+        a, g = self.w_in(self.norm_mlp(hidden)).chunk(2, -1)
+        return hidden + self.w_out(a * torch.sigmoid(g))
+"""
+
+
+@pytest.mark.parametrize("wrong", ["", ".triu(2)"])
+def test_another_hand_is_compared_without_a_flag(shell, wrong):
+    """Other arguments of the constructor, which all have defaults; queries, keys and values fused
+    head by head, a gate in the same layer as what it opens; a mask that leaves the first query no
+    key, where one gives NaN and the other does not."""
+    Path("mine.py").write_text(BY_LAYER.replace(".triu(1)", wrong or ".triu(1)"))
+    Path("theirs.py").write_text(BY_HEAD)
+    said = shell("diff", "mine.py:Block", "theirs.py:Block", "--json")
+    assert said.json["outcome"] == ("different" if wrong else "same")
+    assert wrong or said.json["weights"]["gate.weight"] == "part(w_in.weight, 1, 2)"
+    assert said.json["weights"]["key.bias"] == "part(query_key_value.bias, 1, 3, H)"
+    lines = [d["line"] for d in said.json["diagnosis"]]
+    assert lines[:1] == ([19] if wrong else [])

@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import islice, zip_longest
+from itertools import chain, islice, zip_longest
 from typing import Any, NamedTuple
 
 import torch
@@ -278,8 +278,8 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
-    ways = [(0, parts), *([(0, by_head)] if by_head != parts else ())]
-    ways += [(0, cut) for cut in with_halves(parts, places)]
+    whole = [parts, *([by_head] if by_head != parts else ())]
+    ways = [(0, cut) for cut in (*whole, *chain(*(with_halves(each, places) for each in whole)))]
     for lists, cut in [*ways, (1, parts), (2, parts)] if small else ways:
         options = (all_options(each, cut, trial.sizes, lists) for each in both)
         found += [(tie_layers(each, cut), len(cut)) for each in options]

@@ -242,8 +242,8 @@ def _by_cost(
 
 def _layers(group: tuple[Piece, ...]) -> tuple[str, ...]:
     """Which layers of the reference, and which part of each where they are fused."""
-    named = [(layer_name(p.parameter), p.parsed.role) for p in group]
-    return tuple(f"{stem} {role}" for stem, role in named) if all(n for n, _ in named) else ()
+    named = [(layer_name(p.parameter), p.expression.replace(p.parameter, "")) for p in group]
+    return tuple(f"{stem} {part}" for stem, part in named) if all(n for n, _ in named) else ()
 
 
 def _fused_shape(fixed: list[Piece]) -> tuple[int, ...]:

@@ -2,7 +2,14 @@
 
 import pytest
 
-from attnlab.probe.weights.roles import all_options, options, parse_name, pieces, slots
+from attnlab.probe.weights.roles import (
+    all_options,
+    options,
+    parse_name,
+    pieces,
+    slots,
+    without_lost_letters,
+)
 
 SIZES = {"B": 3, "S": 7, "H": 6, "hd": 5, "Hkv": 2, "D": 30}
 FUSED = {"qkv_proj.weight": (90, 30), "qkv_proj.bias": (90,), "out_proj.weight": (30, 30)}
@@ -48,6 +55,20 @@ def test_fused_weights_are_cut_into_pieces():
         ("part(qkv_proj.weight, 1, 3)", (30, 30), "k"),
     ]
     assert [p.expression for p in found[6:]] == ["out_proj.weight"]
+
+
+def test_fused_weights_may_have_one_block_for_each_head():
+    """As in BLOOM: the queries of head 0, its keys, its values, then those of head 1."""
+    found = pieces(FUSED, SIZES, "H")
+    assert found[1].expression == "part(qkv_proj.weight, 1, 3, H)"
+
+
+def test_a_letter_that_no_parameter_can_hold_says_nothing():
+    """The v of `pos_bias_v` is no value: it may be what is added to queries."""
+    theirs = {"q.weight": (30, 30), "pos_bias_v": (6, 5)}
+    places = slots({"wq.weight": (30, 30), "place_query": (6, 5)}, SIZES)
+    parts = without_lost_letters(pieces(theirs), places, SIZES)
+    assert [p.parsed.role for p in parts] == ["q", ""]
 
 
 def ways(name, shape, theirs=FUSED, sizes=SIZES, lists=0):
