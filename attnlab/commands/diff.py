@@ -99,7 +99,8 @@ def command(
 def _compared(
     typed: TraceCommand, reference: str, job_of: Callable[..., Job]
 ) -> tuple[Job, Report]:
-    """The job and its report: as guessed, else the first of other ways that works."""
+    """The job and its report: as guessed, else the first of other ways that works, or the first
+    in which both ran."""
     from attnlab.errors import Refused
 
     first: tuple[Job, Report] | None = None
@@ -117,7 +118,8 @@ def _compared(
         tried.append(way)
         report = run_job(job)
         if not report.diff or report.diff.outcome not in ("same", "different"):
-            first = first or (job, report)
+            if first is None or (_both_ran(report) and not _both_ran(first[1])):
+                first = job, report
             continue
         if plain:
             note("both are built as the defaults of their constructors say; --init changes them")
@@ -129,6 +131,10 @@ def _compared(
         assert refused is not None
         raise refused
     return first
+
+
+def _both_ran(report: Report) -> bool:
+    return report.diff is not None and " raised " not in report.diff.message
 
 
 def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, bool]]:
