@@ -27,6 +27,10 @@ class BadReference(Exception):
     """The reference itself failed, so nothing can be said of the candidate."""
 
 
+class NotOneTensor(BadReference):
+    """It returns a tuple, or something else that is not compared as it is."""
+
+
 class Reference(Protocol):
     weights: dict[str, Tensor]  # the current ones, by name
     names: Mapping[str, str]  # its constructor's arguments by the candidate's, where they differ
@@ -103,7 +107,7 @@ class HostedReference:
     def _tensor(self, answer: dict[str, Any]) -> Tensor:
         if "output" not in answer:
             kind = answer.get("kind", "no tensor")
-            raise BadReference(f"the reference {self.label} returned {kind}, not one tensor")
+            raise NotOneTensor(f"the reference {self.label} returned {kind}, not one tensor")
         out: Tensor = answer["output"]
         return out
 

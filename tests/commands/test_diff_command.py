@@ -422,3 +422,51 @@ def test_another_hand_is_compared_without_a_flag(shell, wrong):
     assert said.json["weights"]["key.bias"] == "part(query_key_value.bias, 1, 3, H)"
     lines = [d["line"] for d in said.json["diagnosis"]]
     assert lines[:1] == ([19] if wrong else [])
+
+
+def test_a_norm_by_hand_and_a_second_tensor_keep_nothing_from_a_map(shell):
+    """Of two that are returned the first is compared with what values tell of the weights; gains
+    and shifts of norms that are defined in another order go together."""
+    head = "import torch\nfrom torch import nn\n"
+    Path("mine.py").write_text(
+        head
+        + """
+class Norm(nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.gain, self.shift = nn.Parameter(torch.ones(width)), nn.Parameter(torch.zeros(width))
+
+    def forward(self, x):
+        x = x - x.mean(-1, keepdim=True)
+        return x / (x.square().mean(-1, keepdim=True) + 1e-5).sqrt() * self.gain + self.shift
+
+class Layer(nn.Module):
+    def __init__(self, width=24):
+        super().__init__()
+        self.ln_a, self.ln_b = Norm(width), Norm(width)
+        self.up = nn.Linear(width, width)
+
+    def forward(self, x):
+        y = self.ln_b(x)
+        y = self.ln_a(y + torch.tanh(self.up(y)))
+        return y, y[:, 0]
+"""
+    )
+    Path("theirs.py").write_text(
+        head
+        + """
+class Layer(nn.Module):
+    def __init__(self, dim=24):
+        super().__init__()
+        self.before, self.after = nn.LayerNorm(dim), nn.LayerNorm(dim)
+        self.dense = nn.Linear(dim, dim)
+
+    def forward(self, hidden):
+        hidden = self.before(hidden)
+        hidden = self.after(hidden + self.dense(hidden).tanh())
+        return hidden, hidden[:, 0]
+"""
+    )
+    said = shell("diff", "mine.py:Layer", "theirs.py:Layer", "--json")
+    assert said.json["outcome"] == "same"
+    assert said.json["weights"]["ln_b.shift"] == "before.bias"

@@ -26,7 +26,7 @@ from attnlab.probe.answers import Inputs
 from attnlab.probe.inputs import draw
 from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import rounds
-from attnlab.probe.reference import Reference
+from attnlab.probe.reference import NotOneTensor, Reference
 from attnlab.probe.weights.cover import cover
 from attnlab.probe.weights.cut_layers import with_halves
 from attnlab.probe.weights.layouts import (
@@ -93,6 +93,8 @@ def find_map(context: MatchContext) -> WeightMap:
             found.append(_search(Trial(context, sizes), most))
         except Raised as error:  # the checks report it better
             found.append(WeightMap(reason=f"it raised {error}"))
+        except NotOneTensor as error:  # but several, by which no map is proven
+            found.append(WeightMap(reason=str(error)))
         if found[-1].entries is not None:
             return found[-1]
     return max(found, key=lambda result: result.tried)
@@ -181,6 +183,7 @@ class Trial:
         self.shapes = _parameter_shapes(context.host)
         self.weights: dict[str, Tensor] = {}
         self.inputs: Inputs = {}
+        self._expected: Tensor | None = None
         self.draw()
         self.reference_shapes = shapes_of(self.weights)
         self.known: dict[str, Tensor | int] = {**sizes, **element_indices(self.reference_shapes)}
@@ -190,7 +193,14 @@ class Trial:
         context = self.context
         self.weights = context.reference.equip(self.init, context.dice)
         self.inputs = draw.inputs(context.contract, self.sizes, context.dice, "none")
-        self.expected = context.reference.call(self.inputs)
+        self._expected = None
+
+    @property
+    def expected(self) -> Tensor:
+        """The reference's output for the inputs; raises `BadReference` where it is no tensor."""
+        if self._expected is None:
+            self._expected = self.context.reference.call(self.inputs)
+        return self._expected
 
     def matches(self, indices: Indices) -> bool:
         """Whether the output equals the reference's with the weights loaded this way."""

@@ -4,6 +4,7 @@ import pytest
 
 from attnlab.probe.weights.roles import (
     all_options,
+    layer_name,
     options,
     parse_name,
     pieces,
@@ -205,3 +206,12 @@ def test_the_gains_of_all_norms_are_likelier_than_any_vectors():
     for name, kind in (("gains", "weight"), ("shifts", "bias")):
         stacked = ", ".join(f"{n}.{kind}" for n in ("norm1", "norm2", "norm"))
         assert ways(name, (3, 30), theirs, lists=2)[0] == f"stack({stacked})"
+
+
+@pytest.mark.parametrize(
+    ("name", "layer"),
+    [("ln.weight", "ln"), ("ln_a.gain", "ln_a"), ("norm.beta", "norm"), ("gain", ""), ("a.wq", "")],
+)
+def test_the_gain_and_the_shift_of_a_norm_by_hand_are_those_of_one_layer(name, layer):
+    """They go together, as the weight and the bias of a layer of PyTorch do."""
+    assert layer_name(name) == layer
