@@ -266,7 +266,8 @@ def table(results: list[Result]) -> str:
 PAGE = """\
 # How often `attnlab diff` names the right line
 
-Made by `python -m benchmarks.diagnosis --per-file {per_file} --every {every} --write PAGE`. Items
+Made by `python -m benchmarks.diagnosis --per-file {per_file} --every {every} --offset {offset}
+--write PAGE`. Items
 are the bugs of the catalogue, and generated mutants of its right files, beside the right file that
 they were made of and beside right files in another style. A line counts within one of the change, a
 relation where it is more than "other". "Confirmed, wrong line" are items with a line that is called
@@ -310,6 +311,7 @@ def main() -> None:
         text = PAGE.format(
             per_file=chosen.per_file,
             every=chosen.every,
+            offset=chosen.offset,
             left=sum(r.fate == "left out" for r in results),
             measured=len(results),
             chosen=f"each {chosen.every}th of the catalogue"
