@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 PLACE = 103
 CODES = {"same": 0, "different": 1, "crashed": 1, "timeout": 1, "memory": 1, "cannot-compare": 3}
+STILL = "still running"  # what a report says of code that hangs
 TOO_MUCH = "the values of all its steps are too many to be compared"
 Other = Annotated[
     str,
@@ -102,6 +103,7 @@ def _compared(
     """The job and its report: as guessed, else the first of other ways that works, or the first
     in which both ran."""
     from attnlab.errors import Refused
+    from attnlab.target.infer_inputs import Unfed
 
     first: tuple[Job, Report] | None = None
     tried: list[tuple[object, ...]] = []
@@ -110,6 +112,8 @@ def _compared(
         try:
             job = job_of(fed, plain)
         except Refused as error:
+            if fed is typed and not plain and not isinstance(error, Unfed):
+                raise  # nothing else that is tried would help
             refused = refused or error
             continue
         way = job.contract, job.reference_init
@@ -117,15 +121,13 @@ def _compared(
             continue
         tried.append(way)
         report = run_job(job)
-        if not report.diff or report.diff.outcome not in ("same", "different"):
+        if report.diff is None or STILL in report.diff.message:
+            return job, report  # it would take as long again
+        if report.diff.outcome not in ("same", "different"):
             if first is None or (_both_ran(report) and not _both_ran(first[1])):
                 first = job, report
             continue
-        if plain:
-            note("both are built as the defaults of their constructors say; --init changes them")
-        if fed is not typed:
-            said = ", ".join(f'"{each}"' for each in fed.inputs)
-            note(f"inputs as the reference takes them: {said}; --input changes them")
+        _tell(plain, fed.inputs if fed is not typed else ())
         return job, report
     if first is None:
         assert refused is not None
@@ -133,8 +135,17 @@ def _compared(
     return first
 
 
+def _tell(plain: bool, inputs: tuple[str, ...]) -> None:
+    """How both were built and fed, where that is not as the module alone says."""
+    if plain:
+        note("both are built as the defaults of their constructors say; --init changes them")
+    if inputs:
+        said = ", ".join(f'"{each}"' for each in inputs)
+        note(f"inputs as the reference takes them: {said}; --input changes them")
+
+
 def _both_ran(report: Report) -> bool:
-    return report.diff is None or " raised " not in report.diff.message
+    return report.diff is not None and " raised " not in report.diff.message
 
 
 def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, bool]]:
@@ -143,7 +154,7 @@ def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, b
     from attnlab.target.diff_target import fed_by_reference
     from attnlab.target.find_target import split_target
 
-    may_be_plain = not typed.init
+    may_be_plain = not (typed.init or typed.sizes or typed.case)
     yield typed, False
     if may_be_plain:
         yield typed, True

@@ -6,10 +6,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from attnlab.probe.weights.roles import Piece, Slot
+from attnlab.probe.weights.roles import Piece, Slot, layer_name
 
 MOST = 2  # kinds of layers that are cut, each alone
 
@@ -49,8 +47,7 @@ def _halves(piece: Piece) -> Iterator[Piece]:
 
 
 def _layer(piece: Piece) -> str:
-    stem, _, last = piece.parameter.rpartition(".")
-    return stem if stem and last in ("weight", "bias") else piece.parameter
+    return layer_name(piece.parameter) or piece.parameter
 
 
 def _signature(shape: tuple[int, ...]) -> tuple[int, ...]:

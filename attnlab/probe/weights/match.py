@@ -58,7 +58,7 @@ STEPS = 20_000  # of the search for maps that use every weight once
 PROOFS = 3  # draws of weights and inputs that a map must hold for
 TOLERANCE = 1e-3  # of the largest output: a wrong map is off by as much as the output itself
 UNWANTED = 5.0  # the cost of what values speak against
-MANY = 24  # parameters, of which no more are filled in the order of all costs
+MANY = 24  # parameters; of more, one map is made at once, before all in the order of their cost
 SEVERAL = 100  # parameters, for which all ways are looked at
 PARAMETERS = 400  # with more, no map is searched
 
@@ -283,21 +283,23 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     last."""
     places = slots(trial.shapes, trial.sizes)
     parts = without_lost_letters(pieces(trial.reference_shapes), places, trial.sizes)
-    by_head = pieces(trial.reference_shapes, trial.sizes, "H")
+    cut = pieces(trial.reference_shapes, trial.sizes, "H")
+    by_head = tuple(b._replace(parsed=p.parsed) for b, p in zip(cut, parts, strict=True))
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
     whole = [parts, *([by_head] if by_head != parts else ())]
-    ways = [(0, cut) for cut in (*whole, *chain(*(with_halves(each, places) for each in whole)))]
-    for lists, cut in [*ways, (1, parts), (2, parts)] if small else ways:
-        options = (all_options(each, cut, trial.sizes, lists) for each in both)
-        found += [(tie_layers(each, cut), len(cut)) for each in options]
+    ways = [(0, each) for each in (*whole, *chain(*(with_halves(each, places) for each in whole)))]
+    for lists, held in [*ways, (1, parts), (2, parts)] if small else ways:
+        options = (all_options(each, held, trial.sizes, lists) for each in both)
+        found += [(tie_layers(each, held), len(held)) for each in options]
     return found
 
 
 def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
-    """The maps that use all of so many pieces, in the order of their cost."""
+    """The maps that use all of so many pieces, in the order of their cost; of many parameters one
+    that is found at once comes first."""
     choices = tied.choices
     if not all(choices.values()):
         return
@@ -306,17 +308,13 @@ def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
         layer = layer_name(name) or name
         fewest[layer] = min(len(slot_options), fewest.get(layer, len(slot_options)))
     names = sorted(choices, key=lambda name: (fewest[layer_name(name) or name], layer_name(name)))
-    none = True
-    if len(names) <= MANY:
-        for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
-            none = False
-            yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
-    if none:
-        layers: dict[str, dict[str, list[Option]]] = {}
-        for name in names:
-            layers.setdefault(layer_name(name) or name, {})[name] = choices[name]
-        found = cover(list(layers.values()), count)
-        yield from [tied.expand({n: o.expression for n, o in found.items()})] if found else []
+    layers: dict[str, dict[str, list[Option]]] = {}
+    for name in names:
+        layers.setdefault(layer_name(name) or name, {})[name] = choices[name]
+    if len(names) > MANY and (found := cover(list(layers.values()), count)):
+        yield tied.expand({n: o.expression for n, o in found.items()})
+    for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
+        yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})
 
 
 def _cheapest_choices(
