@@ -96,7 +96,7 @@ def _differs(probe: Probe) -> Failure | None:
 def _sample_differs(probe: Probe, mask: Mask, scale: float) -> Failure | None:
     inputs, out = probe.sample(mask, scale)
     how = ", ".join(filter(None, (probe.mask_name(mask), probe.inputs_description)))
-    return _unlike(probe, inputs, out, how)
+    return (_unlike_unrounded if scale == LOUD else _unlike)(probe, inputs, out, how)
 
 
 def _unlike(
@@ -205,15 +205,18 @@ def _long_sequence(probe: Probe) -> Failure | None:
     loud = redraw(probe, inputs, axis, slice(-END, None), LOUDER)
     # Distances that are slightly wrong show where scores are sharp.
     sharp = [_larger(probe, inputs, SHARP)] if "relative" in probe.contract.promises else []
-    failure = first_failure(_unlike_long(probe, each, length) for each in (loud, *sharp))
+    how = f"{length} positions"
+    failure = first_failure(
+        _unlike_unrounded(probe, each, probe.call(each), how) for each in (loud, *sharp)
+    )
     failure = failure or _coarse(probe, inputs)
     return failure and replace(failure, sizes=sizes_of(probe, loud))
 
 
-def _unlike_long(probe: Probe, inputs: Inputs, length: int) -> Failure | None:
-    """What no rounding explains: one row of so many may be nearly constant."""
-    out = probe.call(inputs)
-    failure = _unlike(probe, inputs, out, f"{length} positions")
+def _unlike_unrounded(probe: Probe, inputs: Inputs, out: Tensor, how: str) -> Failure | None:
+    """What no rounding explains: one row of so many may be nearly constant, and large inputs make
+    weights of scores that are nearly equal."""
+    failure = _unlike(probe, inputs, out, how)
     return failure if failure and not _is_rounding(probe, inputs, out) else None
 
 
