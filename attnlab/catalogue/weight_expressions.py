@@ -10,8 +10,8 @@ from typing import Any
 Term = Any  # a name, a number, or (function, terms)
 TOKEN = re.compile(r"\s*(?:(\w+(?:\.\w+)*)|([(),#]))")
 NAMES = (
-    *("cat", "stack", "part", "t", "split", "permute"),
-    *("unsqueeze", "squeeze", "flatten", "interleave"),
+    *("cat", "stack", "part", "rows", "t", "split", "permute"),
+    *("unsqueeze", "squeeze", "flatten", "interleave", "flip"),
 )
 
 

@@ -37,6 +37,9 @@ def _terms(
     """The pieces, or what one head has of each: some of the rows, or some of the columns."""
     if not slot.per:
         yield 0.0, [(p.expression, p.shape) for p in group]
+        kernel = len(group) == 1 and len(group[0].shape) > 2 and group[0].shape[-1] > 1
+        if kernel and len(slot.shape) <= 2:  # the taps of a filter, the latest first
+            yield 0.3, [(f"flip({group[0].expression}, {len(group[0].shape) - 1})", group[0].shape)]
         return
     n = sizes[slot.per]
     if all(p.shape and p.shape[0] % n == 0 for p in group):

@@ -30,6 +30,13 @@ def _part(whole: Tensor, index: int, count: int, groups: int = 1) -> Tensor:
     return torch.unflatten(whole, 0, (groups, count, -1))[:, index].flatten(0, 1)
 
 
+def _rows(whole: Tensor, start: int, stop: int) -> Tensor:
+    """Rows `start` to `stop` where a tensor is cut into unequal parts."""
+    if not 0 <= start < stop <= whole.shape[0]:
+        raise Misfit(f"a tensor {tuple(whole.shape)} has no rows {start} to {stop}")
+    return whole[start:stop]
+
+
 def _split(whole: Tensor, axis: int, count: int) -> Tensor:
     """An axis cut into `count` blocks: (H*hd, D) to (H, hd, D)."""
     return torch.unflatten(whole, axis, (count, -1))
@@ -44,6 +51,8 @@ FUNCTIONS: dict[str, Callable[..., Tensor]] = {
     "cat": lambda *parts: torch.cat(parts),
     "stack": lambda *parts: torch.stack(parts),
     "part": _part,
+    "rows": _rows,
+    "flip": lambda whole, axis: torch.flip(whole, (axis,)),
     "t": lambda matrix: matrix.transpose(-2, -1),
     "split": _split,
     "permute": Tensor.permute,

@@ -28,7 +28,7 @@ from attnlab.probe.inputs.draw import Dice
 from attnlab.probe.inputs.sizes import rounds
 from attnlab.probe.reference import NotOneTensor, Reference
 from attnlab.probe.weights.cover import cover
-from attnlab.probe.weights.cut_layers import with_halves
+from attnlab.probe.weights.cut_layers import with_cuts
 from attnlab.probe.weights.layouts import (
     Indices,
     Shapes,
@@ -283,14 +283,14 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     last."""
     places = slots(trial.shapes, trial.sizes)
     parts = without_lost_letters(pieces(trial.reference_shapes), places, trial.sizes)
-    cut = pieces(trial.reference_shapes, trial.sizes, "H")
-    by_head = tuple(b._replace(parsed=p.parsed) for b, p in zip(cut, parts, strict=True))
+    by_head = pieces(trial.reference_shapes, trial.sizes, "H")
+    by_head = without_lost_letters(by_head, places, trial.sizes)
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
     whole = [parts, *([by_head] if by_head != parts else ())]
-    ways = [(0, each) for each in (*whole, *chain(*(with_halves(each, places) for each in whole)))]
+    ways = [(0, each) for each in (*whole, *chain(*(with_cuts(each, places) for each in whole)))]
     for lists, held in [*ways, (1, parts), (2, parts)] if small else ways:
         options = (all_options(each, held, trial.sizes, lists) for each in both)
         found += [(tie_layers(each, held), len(held)) for each in options]

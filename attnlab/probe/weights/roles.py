@@ -190,7 +190,7 @@ def without_lost_letters(
     parts: tuple[Piece, ...], open_slots: Iterable[Slot], sizes: Mapping[str, int]
 ) -> tuple[Piece, ...]:
     """The pieces, where letters say nothing that let no parameter hold one: the v of `pos_bias_v`
-    is no value."""
+    is no value. What was split by its name and fits nowhere is whole again."""
     named = [p for p in parts if p.parsed.letters]
     used = {
         order
@@ -199,9 +199,18 @@ def without_lost_letters(
         for order in option.pieces
     }
     lost = {p.order for p in named} - used
-    return tuple(
-        p._replace(parsed=p.parsed._replace(role="")) if p.order in lost else p for p in parts
-    )
+    found = list[Piece]()
+    for part in parts:
+        beside = [p for p in parts if p.parameter == part.parameter]
+        if part.order not in lost:
+            found.append(part)
+        elif len(beside) == 1 or not lost.issuperset(p.order for p in beside):
+            found.append(part._replace(parsed=part.parsed._replace(role="")))
+        elif part == beside[0]:  # the in_proj of a scan holds no queries, keys and values
+            whole = sum(p.shape[0] for p in beside), *part.shape[1:]
+            parsed = part.parsed._replace(role="")
+            found.append(part._replace(expression=part.parameter, shape=whole, parsed=parsed))
+    return tuple(p._replace(order=order) for order, p in enumerate(found))
 
 
 def options(

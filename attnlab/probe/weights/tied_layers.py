@@ -40,7 +40,7 @@ def tie_layers(choices: dict[str, list[Option]], parts: tuple[Piece, ...]) -> Ti
         tied[name] = []
         for option in first:
             alike = [
-                _in_layer(option, layer, layers[0], of_layer, parts, found)
+                _in_layer(option, layer, layers, of_layer, parts, found)
                 for layer, found in zip(layers[1:], rest, strict=True)
             ]
             if None in alike:
@@ -59,16 +59,20 @@ def tie_layers(choices: dict[str, list[Option]], parts: tuple[Piece, ...]) -> Ti
 def _in_layer(
     option: Option,
     layer: str,
-    first: str,
+    layers: tuple[str, ...],
     of_layer: Mapping[str, Mapping[str, str]],
     parts: tuple[Piece, ...],
     options_there: list[Option],
 ) -> Option | None:
     """The option of a slot of this layer that is like one of the first layer."""
-    expression = option.expression
-    for parameter in {parts[order].parameter for order in option.pieces}:
+    expression, many = option.expression, len(layers)
+    for parameter, part in {parts[order][1::-1] for order in option.pieces}:
         members = of_layer[parameter]
-        if members.get(first) != parameter or layer not in members:
+        if part == f"part({parameter}, 0, {many})":  # a matrix with a row for each layer
+            there = f"part({parameter}, {layers.index(layer)}, {many})"
+            expression = expression.replace(part, there)
+            continue
+        if members.get(layers[0]) != parameter or layer not in members:
             return None  # it is outside layers, or in another one
         name = rf"(?<![\w.]){re.escape(parameter)}(?![\w.])"
         expression = re.sub(name, members[layer], expression)

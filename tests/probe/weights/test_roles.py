@@ -72,6 +72,24 @@ def test_a_letter_that_no_parameter_can_hold_says_nothing():
     assert [p.parsed.role for p in parts] == ["q", ""]
 
 
+def test_a_layer_that_was_split_by_its_name_is_whole_where_nothing_holds_a_third():
+    """The `in_proj` of a scan holds what is filtered and its gate, no queries, keys and values."""
+    theirs = {"in_proj.weight": (60, 30), "out_proj.weight": (30, 22)}
+    places = slots(
+        {"enter.weight": (30, 30), "gate.weight": (30, 30), "leave.weight": (30, 22)}, SIZES
+    )
+    parts = without_lost_letters(pieces(theirs), places, SIZES)
+    assert [(p.expression, p.shape) for p in parts] == list(theirs.items())
+
+
+def test_taps_of_a_filter_may_lie_the_other_way_round():
+    """(D, 1, K) as (K, D), where the module shifts its input and the reference slides a kernel."""
+    assert ways("taps", (3, 30), {"conv.weight": (30, 1, 3)}) == [
+        "t(squeeze(conv.weight))",
+        "t(squeeze(flip(conv.weight, 2)))",
+    ]
+
+
 def ways(name, shape, theirs=FUSED, sizes=SIZES, lists=0):
     (slot,) = slots({name: shape}, sizes)
     return [o.expression for o in options(slot, pieces(theirs), sizes, lists)]
