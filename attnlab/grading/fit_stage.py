@@ -40,6 +40,7 @@ FORMS = (
     *("B S S", "B S", "B S bool allows", "B int lengths", "B S S bool forbids", "S D", "B H S hd"),
     *("S int", "B 1 32 32", "B", "B S S int", "D", "B 3 8 32 32", "B 8 3 32 32"),
 )
+MASKS = ("B S", "B S S", "B 1 S S", "B 1 1 S", "S S")
 FRAMES = range(2, 17)  # of a video
 VALUES = (None, 1)  # of an argument that is no tensor
 IDS = r"(^|_)(ids?|idx|index|cat|toks?|tokens|words|chars|items?|labels?)(_|$)"
@@ -281,6 +282,9 @@ def _other_forms(state: _State) -> Iterator[Contract]:
     """Other axes altogether, or, where nothing says what it is, no tensor."""
     for entry in state.free:
         unknown = entry.argument in state.job.unknown
+        if entry.role == "mask" and not unknown:
+            others = (replace(entry, axes=tuple(form.split())) for form in MASKS)
+            yield from (state.with_input(o) for o in others if len(o.axes) != len(entry.axes))
         if not unknown and entry.role != "data":
             continue
         named = (form for name, forms in NAMED if name.search(entry.name) for form in forms)

@@ -30,7 +30,20 @@ def mask_meaning(function: Function, argument: str) -> str:
     said = next((said for said, _ in mask_meanings(function, argument)), "")
     if not said and any(_closes_by(node, argument) for node in ast.walk(function)):
         return "forbids"
-    return said or next(filter(None, (_said_of_mask(n, argument) for n in ast.walk(function))), "")
+    names = sorted(same_values(function, argument), key=lambda name: name != argument)
+    told = (_said_of_mask(n, name) for name in names for n in ast.walk(function))
+    return said or next(filter(None, told), "")
+
+
+def same_values(function: Function, argument: str) -> set[str]:
+    """The variables that are an argument, as it came or seen otherwise."""
+    found = {argument}
+    for node in sorted(ast.walk(function), key=lambda n: getattr(n, "lineno", 0)):
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                if any(is_argument(value, known) for known in found):
+                    found.add(name)
+    return found
 
 
 def is_mask(function: Function, argument: str) -> bool:

@@ -20,6 +20,7 @@ from attnlab.target.mask_usage import (
     last_name,
     mask_meaning,
     mask_shape,
+    same_values,
 )
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -178,7 +179,8 @@ class ClassUsage:
                 kind = self._taken(name, call.func, place, depth)
                 if kind and not (kind == VECTORS and ranks):
                     return kind
-        if any(_compares_with_padding(node, argument) for node in ast.walk(function)):
+        nodes = list(ast.walk(function))
+        if any(_compares_with_padding(n, argument) or _looks_up(n, argument) for n in nodes):
             return IDS
         if ranks == [4] and HEIGHT.fullmatch(unpacked[0][1]) and CHANNEL.fullmatch(unpacked[0][3]):
             return CHANNELS_LAST
@@ -186,54 +188,70 @@ class ClassUsage:
 
     def _taken(self, name: str, called: ast.expr, place: int, depth: int) -> str:
         """What a layer, or a method of the class itself, takes at this place of its arguments."""
-        made, method = self._made(name, called), "forward"
-        own = ast.unparse(called).removeprefix("self.")
-        if own in self.methods[name] and ast.unparse(called) != own:
-            made, method = name, own
+        made, method = self._called(name, called)
         if made not in self.methods:
             return FED.get(made, "")
         names = _parameters(self.methods[made].get(method))
         return self.fed(made, names[place], depth - 1, method) if place < len(names) else ""
+
+    def _called(self, name: str, called: ast.expr) -> tuple[str, str]:
+        """The class or function that a call goes to, and its method, which may be one of the class
+        itself."""
+        own = ast.unparse(called).removeprefix("self.")
+        if own in self.methods[name] and ast.unparse(called) != own:
+            return name, own
+        return self._made(name, called), "forward"
 
     def is_padding(self, name: str, argument: str) -> bool:
         """Whether forward gives it on as a mask over keys, whatever it is called."""
         forward = self.methods[name].get("forward")
         return forward is not None and hides_padding(forward, argument)
 
-    def is_mask(self, name: str, argument: str, depth: int = DEEP) -> bool:
-        """Whether forward, or a module or function that it is given to, masks by an argument."""
-        forward = self.methods[name].get("forward")
-        if forward is None or not depth:
+    def is_mask(self, name: str, argument: str, depth: int = DEEP, method: str = "forward") -> bool:
+        """Whether forward, or what it is given to, masks by an argument."""
+        function = self.methods[name].get(method)
+        if function is None or not depth:
             return False
-        return is_mask(forward, argument) or any(
-            names_mask(taken) or self.is_mask(made, taken, depth - 1)
-            for made, taken in self._handed_to(name, argument)
+        return is_mask(function, argument) or any(
+            names_mask(taken) or self.is_mask(made, taken, depth - 1, inner)
+            for made, inner, taken in self._handed_to(name, argument, method)
         )
 
-    def _handed_to(self, name: str, argument: str) -> Iterator[tuple[str, str]]:
-        """The classes and functions of the file that forward gives an argument to as it is, with
-        what each calls it."""
-        for call, _ in _calls(self.methods[name]["forward"]):
-            made = self._made(name, call.func)
-            names = _parameters(self.methods.get(made, {}).get("forward"))
-            pairs = [*zip(names, call.args, strict=False)]
-            pairs += [(k.arg, k.value) for k in call.keywords if k.arg in names]
+    def _handed_to(
+        self, name: str, argument: str, method: str = "forward"
+    ) -> Iterator[tuple[str, str, str]]:
+        """The classes and functions of the file, and methods of the class itself, that a method
+        gives an argument to, with what each calls it."""
+        function = self.methods[name][method]
+        names = same_values(function, argument)
+        for call, _ in _calls(function):
+            made, inner = self._called(name, call.func)
+            parameters = _parameters(self.methods.get(made, {}).get(inner))
+            pairs = [*zip(parameters, call.args, strict=False)]
+            pairs += [(k.arg, k.value) for k in call.keywords if k.arg in parameters]
             for taken, given in pairs:
-                if isinstance(given, ast.Name) and given.id == argument:
-                    yield made, taken
+                if isinstance(given, ast.Name) and given.id in names:
+                    yield made, inner, taken
 
-    def mask_axes(self, name: str, argument: str, depth: int = DEEP, fresh: int = 0) -> str:
+    def mask_axes(
+        self,
+        name: str,
+        argument: str,
+        depth: int = DEEP,
+        fresh: int = 0,
+        method: str = "forward",
+    ) -> str:
         """Axes and meaning of a mask by its use: `B S bool allows`; "" where it says nothing.
         `fresh` axes were added to it before."""
-        function = self.methods[name].get("forward")
+        function = self.methods[name].get(method)
         if function is None or not depth:
             return ""
         fresh += fresh_axes(function, argument)
         if meaning := mask_meaning(function, argument):
             keys = hides_padding(function, argument)
             return f"{'B S' if keys else mask_shape(fresh)} bool {meaning}"
-        for made, taken in self._handed_to(name, argument):
-            if said := self.mask_axes(made, taken, depth - 1, fresh):
+        for made, inner, taken in self._handed_to(name, argument, method):
+            if said := self.mask_axes(made, taken, depth - 1, fresh, inner):
                 return said
         read = any(isinstance(n, ast.Name) and n.id == argument for n in ast.walk(function))
         return "" if read or argument in FEEDS else "B S bool allows"  # it may be anything
@@ -475,6 +493,14 @@ def _compares_with_padding(node: ast.AST, argument: str) -> bool:
         and ast.unparse(node.left) == argument
         and bool(re.search(r"pad", ast.unparse(node.comparators[0]), re.IGNORECASE))
     )
+
+
+def _looks_up(node: ast.AST, argument: str) -> bool:
+    """`self.table[ids]`."""
+    match node:
+        case ast.Subscript(value=ast.Attribute(), slice=ast.Name(id=name)):
+            return name == argument
+    return False
 
 
 def _mentions(node: ast.expr, name: str) -> bool:

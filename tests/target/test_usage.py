@@ -315,6 +315,32 @@ def test_a_mask_is_followed_through_variables():
     assert usage.mask_axes("Net", "mask") == "B S S bool forbids"
 
 
+SEEN_OTHERWISE = """
+class Bert(nn.Module):
+    def forward(self, x, attention_mask):
+        weight = attention_mask.to(x.dtype)
+        return self.attend(x, (1.0 - weight[:, None, None, :]) * -10000.0)
+
+class Tables(nn.Module):
+    def mix(self, h, i, real):
+        seen = real[:, None, None, :].expand(-1, 1, h.shape[1], -1)
+        return F.scaled_dot_product_attention(h, h, h, attn_mask=seen)
+
+    def forward(self, ids, kinds, mask):
+        real = mask.bool()
+        return self.mix(self.words[ids] + self.sorts[kinds], 0, real)
+"""
+
+
+def test_a_mask_is_followed_through_other_names_and_methods_of_the_class():
+    """A mask in another dtype is still the mask; what looks up rows of a table are ids."""
+    classes = {node.name: node for node in ast.parse(SEEN_OTHERWISE).body}
+    usage = ClassUsage(classes)
+    assert usage.mask_axes("Bert", "attention_mask") == "B S bool allows"
+    assert usage.mask_axes("Tables", "mask") == "B S bool allows"
+    assert [usage.fed("Tables", name) for name in ("ids", "kinds")] == ["ids", "ids"]
+
+
 def test_what_is_filled_in_may_have_a_name():
     """`where` takes it in either place, and says which side is hidden."""
     text = """

@@ -12,7 +12,9 @@ if TYPE_CHECKING:
     from attnlab.probe.weights.roles import Piece, Slot
 
 MOST_AXES = 5
+LAYERS = 4  # pieces that may be several of each of several layers
 HALVES = re.compile(r"cat\(part\(([\w.]+), 0, 2\), part\(\1, 1, 2\)\)")  # the whole again
+LENGTHS = {"B", "S", "D"}  # no numbers of parts
 CONSTANT = 32  # a number of parts that may be none of the sizes: two halves, cells of a window
 
 
@@ -22,7 +24,7 @@ def expressions(
     """Expressions of the slot's shape that hold the group's elements."""
     for start, terms in _terms(slot, group, sizes):
         shapes = [shape for _, shape in terms]
-        for cost, expression, shape, cut in _fusions([t for t, _ in terms], shapes, sizes):
+        for cost, expression, shape, cut in _fusions([t for t, _ in terms], shapes, sizes, slot):
             heads = () if slot.per else tuple(s for s in ("H", "Hkv") if s in sizes)
             for more, way in _arrangements((expression, shape), cut, slot, heads, sizes):
                 yield start + cost + more, way
@@ -51,15 +53,22 @@ def _terms(
 
 
 def _fusions(
-    terms: list[str], shapes: list[tuple[int, ...]], sizes: Mapping[str, int]
+    terms: list[str], shapes: list[tuple[int, ...]], sizes: Mapping[str, int], slot: Slot
 ) -> Iterator[tuple[float, str, tuple[int, ...], int | None]]:
     """Fused pieces side by side, stacked or head by head; which axis heads can be cut out of."""
     if len(terms) == 1:
         yield 0.0, terms[0], shapes[0], -1
         return
     inside = ", ".join(terms)
+    if not all(shapes):  # single numbers
+        if not any(shapes):
+            yield 0.0, f"stack({inside})", (len(terms),), None
+        return
     rows = sum(s[0] for s in shapes)
-    yield 0.0, HALVES.sub(r"\1", f"cat({inside})"), (rows, *shapes[0][1:]), None
+    several = len(terms) >= LAYERS and len(set(shapes)) == 1
+    layers = several and len(slot.shape) == len(shapes[0]) + 1
+    whole = HALVES.sub(r"\1", f"cat({inside})")
+    yield 0.0, whole, (rows, *shapes[0][1:]), 0 if layers else None
     if len(set(shapes)) > 1:
         return
     yield 0.0, f"stack({inside})", (len(terms), *shapes[0]), -1
@@ -138,8 +147,8 @@ def _folded(
 def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> str:
     """How an expression says a number of parts: by a symbol, or as a small number that is none."""
     known = next((symbol for symbol in heads if sizes[symbol] == size), "")
-    own = size <= CONSTANT and size not in sizes.values()
-    return known or (str(size) if own else "")
+    said = next((symbol for symbol, n in sizes.items() if n == size), str(size))
+    return known or (said if size <= CONSTANT and said not in LENGTHS else "")
 
 
 def _flat(typed: Typed) -> Iterator[Typed]:

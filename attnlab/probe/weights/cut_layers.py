@@ -8,6 +8,8 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, permutations
+from math import prod
+from typing import NamedTuple
 
 from attnlab.probe.weights.roles import Piece, Slot, layer_name
 
@@ -16,27 +18,37 @@ LIKELY = 24  # ways to cut one kind that are looked at together
 WAYS = 12  # to cut them
 ORDERS = 4  # in which unequal parts may lie
 UNEQUAL = 4  # parts
+HEADS = {"H", "Hkv"}
 
-Signature = tuple[int, ...]
-Rows = tuple[int, ...]  # of each part
+Numbers = Counter[int]  # how many pieces, or parameters, hold so many numbers
 
 
-def with_cuts(parts: tuple[Piece, ...], places: Sequence[Slot]) -> list[tuple[Piece, ...]]:
+class Cut(NamedTuple):
+    """The rows of each part; of each of several equal blocks, where a symbol counts these."""
+
+    rows: tuple[int, ...]
+    by: str = ""
+
+
+def with_cuts(
+    parts: tuple[Piece, ...], places: Sequence[Slot], sizes: Mapping[str, int]
+) -> list[tuple[Piece, ...]]:
     """The pieces, where those of some kinds of layers are cut along their first axis so that more
-    of them have the shape of a parameter of the module. A kind is the same name but for numbers."""
-    there = Counter(_signature(place.shape) for place in places)
+    of them are as large as a parameter of the module. A kind is the same name but for numbers."""
+    there = Counter(prod(place.shape) * sizes.get(place.per, 1) for place in places)
     kinds: dict[str, list[Piece]] = {}
     for piece in parts:
-        if piece.shape and piece.expression == piece.parameter and not piece.parsed.letters:
+        if piece.shape and piece.expression == piece.parameter:
             kinds.setdefault(re.sub(r"\d+", "#", _layer(piece)), []).append(piece)
-    given = Counter(_signature(piece.shape) for piece in parts)
+    given = Counter(prod(piece.shape) for piece in parts)
     before = _unlike(given, there)
     ways = {
-        (name, rows): _cut(parts, {name: rows})
+        (name, cut): _with_cut(parts, {name: cut}, sizes)
         for name, kind in kinds.items()
-        for rows in _rows(*_matrix(kind), there)
+        for by in sorted(("", *sizes.keys() & HEADS), reverse=bool(kind[0].parsed.letters))
+        for cut in _cuts(*_matrix(kind), there, by, sizes.get(by, 1))
     }
-    change = {way: Counter(_signature(p.shape) for p in cut) for way, cut in ways.items()}
+    change = {way: Counter(prod(p.shape) for p in cut) for way, cut in ways.items()}
     for counts in change.values():
         counts.subtract(given)
     alone = sorted(ways, key=lambda way: _unlike(given, there, change[way]))[:LIKELY]
@@ -48,13 +60,11 @@ def with_cuts(parts: tuple[Piece, ...], places: Sequence[Slot]) -> list[tuple[Pi
         and (unlike := _unlike(given, there, *(change[way] for way in chosen))) < before
     ]
     found.sort(key=lambda each: each[0])
-    return [_cut(parts, dict(chosen)) for _, chosen in found[:WAYS]]
+    return [_with_cut(parts, dict(chosen), sizes) for _, chosen in found[:WAYS]]
 
 
-def _unlike(
-    given: Counter[Signature], there: Counter[Signature], *changes: Counter[Signature]
-) -> int:
-    """How many pieces and parameters are left without one of their shape."""
+def _unlike(given: Numbers, there: Numbers, *changes: Numbers) -> int:
+    """How many pieces and parameters are left without one of their size."""
     now = Counter(given)
     for change in changes:
         now.update(change)
@@ -67,47 +77,47 @@ def _matrix(kind: list[Piece]) -> tuple[Piece, int]:
     return matrix, len({_layer(piece) for piece in kind})
 
 
-def _rows(piece: Piece, many: int, there: Mapping[Signature, int]) -> Iterator[Rows]:
-    """The rows of each part, so that there are parameters for the parts of so many layers."""
-    rows, rest = piece.shape[0], piece.shape[1:]
+def _cuts(piece: Piece, many: int, there: Numbers, by: str, blocks: int) -> Iterator[Cut]:
+    """The cuts for whose parts, of so many layers, there are parameters."""
+    rows, rest = piece.shape[0] // blocks, prod(piece.shape[1:])
+    if piece.shape[0] % blocks or not rest:
+        return
 
     def room(n: int) -> int:
-        return there.get(_signature((n, *rest)), 0) // many
+        return there.get(n * blocks * rest, 0) // many
 
     counts = [n for n in range(2, rows + 1) if rows % n == 0 and room(rows // n) >= n]
-    yield from ((rows // n,) * n for n in counts[:1] if rest or n < rows)
-    sizes = sorted({n for signature in there for n in signature if n < rows and room(n)})
-    bag = [n for n in sizes for _ in range(min(room(n), UNEQUAL))]
+    for n in counts[:1]:
+        if len(piece.shape) > 1 or n < rows:
+            yield Cut((rows // n,) * n, by)
+    bag = [n for n in range(1, rows) for _ in range(min(room(n), UNEQUAL))]
     groups = {g for n in range(2, UNEQUAL + 1) for g in combinations(bag, n) if sum(g) == rows}
     for group in sorted(groups, key=len):
         if len(set(group)) > 1:
-            yield from sorted(set(permutations(group)))[:ORDERS]
+            yield from (Cut(rows, by) for rows in sorted(set(permutations(group)))[:ORDERS])
 
 
-def _cut(parts: tuple[Piece, ...], rows: Mapping[str, Rows]) -> tuple[Piece, ...]:
+def _with_cut(
+    parts: tuple[Piece, ...], cuts: Mapping[str, Cut], sizes: Mapping[str, int]
+) -> tuple[Piece, ...]:
     found: list[Piece] = []
     for piece in parts:
-        cut = rows.get(re.sub(r"\d+", "#", _layer(piece)), ())
-        fits = piece.shape and piece.shape[0] == sum(cut)
-        for each in _pieces(piece, cut) if fits else (piece,):
+        cut = cuts.get(re.sub(r"\d+", "#", _layer(piece)))
+        fits = cut and piece.shape and piece.shape[0] == sum(cut.rows) * sizes.get(cut.by, 1)
+        for each in _pieces(piece, cut, sizes) if cut and fits else (piece,):
             found.append(each._replace(order=len(found)))
     return tuple(found)
 
 
-def _pieces(piece: Piece, rows: Rows) -> Iterator[Piece]:
-    start = 0
-    for index, many in enumerate(rows):
-        equal = f"part({piece.expression}, {index}, {len(rows)})"
-        own = f"rows({piece.expression}, {start}, {start + many})"
-        yield piece._replace(
-            expression=equal if len(set(rows)) == 1 else own, shape=(many, *piece.shape[1:])
-        )
+def _pieces(piece: Piece, cut: Cut, sizes: Mapping[str, int]) -> Iterator[Piece]:
+    start, each = 0, f", {cut.by}" if cut.by else ""
+    for index, many in enumerate(cut.rows):
+        equal = f"part({piece.expression}, {index}, {len(cut.rows)}{each})"
+        own = f"rows({piece.expression}, {start}, {start + many}{each})"
+        shape = (many * sizes.get(cut.by, 1), *piece.shape[1:])
+        yield piece._replace(expression=equal if len(set(cut.rows)) == 1 else own, shape=shape)
         start += many
 
 
 def _layer(piece: Piece) -> str:
     return layer_name(piece.parameter) or piece.parameter
-
-
-def _signature(shape: tuple[int, ...]) -> Signature:
-    return tuple(sorted(n for n in shape if n != 1))

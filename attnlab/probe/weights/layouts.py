@@ -30,11 +30,11 @@ def _part(whole: Tensor, index: int, count: int, groups: int = 1) -> Tensor:
     return torch.unflatten(whole, 0, (groups, count, -1))[:, index].flatten(0, 1)
 
 
-def _rows(whole: Tensor, start: int, stop: int) -> Tensor:
-    """Rows `start` to `stop` where a tensor is cut into unequal parts."""
-    if not 0 <= start < stop <= whole.shape[0]:
+def _rows(whole: Tensor, start: int, stop: int, groups: int = 1) -> Tensor:
+    """Rows `start` to `stop` where a tensor, or each of its groups, is cut into unequal parts."""
+    if whole.shape[0] % groups or not 0 <= start < stop <= whole.shape[0] // groups:
         raise Misfit(f"a tensor {tuple(whole.shape)} has no rows {start} to {stop}")
-    return whole[start:stop]
+    return torch.unflatten(whole, 0, (groups, -1))[:, start:stop].flatten(0, 1)
 
 
 def _split(whole: Tensor, axis: int, count: int) -> Tensor:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain, islice, zip_longest
+from itertools import islice, zip_longest
 from typing import Any, NamedTuple
 
 import torch
@@ -40,6 +40,7 @@ from attnlab.probe.weights.layouts import (
 )
 from attnlab.probe.weights.roles import (
     Option,
+    Slot,
     all_options,
     layer_name,
     pieces,
@@ -59,6 +60,8 @@ PROOFS = 3  # draws of weights and inputs that a map must hold for
 TOLERANCE = 1e-3  # of the largest output: a wrong map is off by as much as the output itself
 UNWANTED = 5.0  # the cost of what values speak against
 MANY = 24  # parameters; of more, one map is made at once, before all in the order of their cost
+CUTS = 4  # ways to cut layers, with which others are joined
+WIDE = 120  # contents of all parameters; of more, as well
 SEVERAL = 100  # parameters, for which all ways are looked at
 PARAMETERS = 400  # with more, no map is searched
 
@@ -281,7 +284,13 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     layer owns are stored transposed, and where they are as layers store theirs; where fused ones
     have one block for each head; where two hold one layer. That one holds layers of a list comes
     last."""
-    places = slots(trial.shapes, trial.sizes)
+    families = slots(trial.shapes, trial.sizes)
+    each_alone = slots(trial.shapes, {})  # as many layers in a list as heads
+    found = _choices_for(trial, families)
+    return found if families == each_alone else [*_choices_for(trial, each_alone), *found]
+
+
+def _choices_for(trial: Trial, places: tuple[Slot, ...]) -> list[tuple[TiedLayers, int]]:
     parts = without_lost_letters(pieces(trial.reference_shapes), places, trial.sizes)
     by_head = pieces(trial.reference_shapes, trial.sizes, "H")
     by_head = without_lost_letters(by_head, places, trial.sizes)
@@ -290,8 +299,10 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
     whole = [parts, *([by_head] if by_head != parts else ())]
-    ways = [(0, each) for each in (*whole, *chain(*(with_cuts(each, places) for each in whole)))]
-    for lists, held in [*ways, (1, parts), (2, parts)] if small else ways:
+    cuts = [cut for each in whole for cut in with_cuts(each, places, trial.sizes)]
+    ways = [(0, each) for each in (*whole, *cuts)]
+    several = [(1, parts), *((2, each) for each in (parts, *cuts[:CUTS]))] if small else []
+    for lists, held in (*ways, *several):
         options = (all_options(each, held, trial.sizes, lists) for each in both)
         found += [(tie_layers(each, held), len(held)) for each in options]
     return found
@@ -311,7 +322,8 @@ def _maps_of(tied: TiedLayers, count: int) -> Iterator[dict[str, str]]:
     layers: dict[str, dict[str, list[Option]]] = {}
     for name in names:
         layers.setdefault(layer_name(name) or name, {})[name] = choices[name]
-    if len(names) > MANY and (found := cover(list(layers.values()), count)):
+    wide = sum(len(each) for each in choices.values()) > WIDE
+    if (len(names) > MANY or wide) and (found := cover(list(layers.values()), count)):
         yield tied.expand({n: o.expression for n, o in found.items()})
     for chosen in _cheapest_choices([(layer_name(n), choices[n]) for n in names], count):
         yield tied.expand({n: o.expression for n, o in zip(names, chosen, strict=True)})

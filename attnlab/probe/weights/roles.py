@@ -307,7 +307,7 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
         return None
     if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
         return None
-    moved = 0.02 * sum(abs(slot.order - p.order) for p in group)
+    moved = 0.02 * sum(abs(slot.order - p.order) for p in group) / len(group)
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
     apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)
     other = len(group) == 1 and mine.numbers != theirs.numbers
@@ -315,8 +315,10 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
 
 
 def _words_apart(a: Piece, b: Piece) -> int:
-    """How many words only one of two names has: layers that belong together differ in one."""
-    return len(set(WORD.findall(a.parameter)) ^ set(WORD.findall(b.parameter)))
+    """How many words only one of two names has: layers that belong together differ in one, those of
+    a list in none but a number."""
+    words = ({w for w in WORD.findall(p.parameter) if not w.isdecimal()} for p in (a, b))
+    return len(next(words) ^ next(words))
 
 
 def _difference(mine: str, theirs: str, unknown: float) -> float:

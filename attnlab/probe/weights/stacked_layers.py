@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import islice, permutations
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
 
 NUMBER = re.compile(r"\d+")
 MOST_JOINED = 6  # layers in one
+MOST_OF_EACH, MOST_ORDERS = 4, 24  # parameters of each layer in one, and orders of them
 
 
 def stacked_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
@@ -36,6 +38,26 @@ def stacked_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, 
         fits = prod(group[0].shape) * len(group) == prod(slot.shape)
         if fits and len(group) == slot.shape[0] > 1:
             yield tuple(group)
+    if len(slot.shape) > 1:
+        yield from _several_of_each(slot, parts)
+
+
+def _several_of_each(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
+    """Several parameters of each layer of a list, as the gate and what it opens of all experts, or
+    the queries, keys and values of all layers: one layer after the other."""
+    lists: dict[tuple[object, ...], dict[str, list[Piece]]] = {}
+    for piece in parts:
+        if number := NUMBER.search(piece.parameter):
+            key = piece.parameter[: number.start()], piece.shape, piece.parsed.kind
+            lists.setdefault(key, {}).setdefault(number[0], []).append(piece)
+    for layers in lists.values():
+        first, many = next(iter(layers.values())), len(layers)
+        each, rest = divmod(prod(slot.shape), many * prod(first[0].shape))
+        alike = all(len(pieces) == len(first) for pieces in layers.values())
+        if rest or not 1 < each <= MOST_OF_EACH or many not in slot.shape[:2] or not alike:
+            continue
+        for order in islice(permutations(range(len(first)), each), MOST_ORDERS):
+            yield tuple(pieces[i] for pieces in layers.values() for i in order)
 
 
 def joined_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:

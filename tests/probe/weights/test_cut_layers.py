@@ -9,7 +9,7 @@ GATED = {"w_in.weight": (28, 10), "w_in.bias": (28,), "w_out.weight": (10, 14)}
 
 def expressions(theirs, mine):
     places = slots(mine, SIZES)
-    return [[p.expression for p in cut] for cut in with_cuts(pieces(theirs), places)]
+    return [[p.expression for p in cut] for cut in with_cuts(pieces(theirs), places, SIZES)]
 
 
 def test_the_gate_and_what_it_opens_are_halves_of_one_layer():
@@ -58,3 +58,14 @@ def test_a_matrix_holds_a_scale_for_each_block():
     """(N, D), of which each block of the module has one row, also as a column."""
     mine = {f"blocks.{i}.scale": (10, 1) for i in range(3)}
     assert expressions({"scales": (3, 10)}, mine) == [[f"part(scales, {i}, 3)" for i in range(3)]]
+
+
+def test_every_head_has_parts_of_its_own():
+    """Some rows of each head are turned by the position, the others are not."""
+    theirs = {"wq.weight": (3 * (4 + 6), 10)}
+    places = slots({"q_plain": (3, 10, 6), "q_turned": (3, 10, 4)}, SIZES | {"H": 3})
+    cuts = with_cuts(pieces(theirs), places, SIZES | {"H": 3})
+    assert [p.expression for p in cuts[0]] == [
+        "rows(wq.weight, 0, 4, H)",
+        "rows(wq.weight, 4, 10, H)",
+    ]

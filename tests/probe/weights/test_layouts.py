@@ -33,6 +33,7 @@ Q, K = (element_indices(SHAPES)[n] for n in ("q.weight", "k.weight"))
         ("stack(q.weight,k.weight)", torch.stack([Q, K])),
         ("part(q.weight, 1, H)", Q[3:]),
         ("rows(q.weight, 1, 3)", Q[1:3]),
+        ("rows(q.weight, 1, 3, H)", torch.cat([Q[1:3], Q[4:6]])),
         ("flip(q.weight, 1)", Q.flip(1)),
         ("split(q.weight, 0, H)", Q.view(2, 3, 4)),
         ("permute(split(q.weight, 0, 2), 0, 2, 1)", Q.view(2, 3, 4).mT),

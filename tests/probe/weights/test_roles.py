@@ -212,6 +212,24 @@ def test_layers_may_be_kept_in_one_tensor(name, shape, theirs, way):
     assert way in ways(name, shape, theirs, lists=1)
 
 
+EXPERTS = {f"experts.{i}.{n}.weight": (9, 5) for i in range(3) for n in ("gate", "up")}
+IN_ORDER = ", ".join(EXPERTS)
+
+
+@pytest.mark.parametrize(
+    ("shape", "way"),
+    [
+        ((3, 2, 9, 5), f"split(stack({IN_ORDER}), 0, 3)"),
+        ((3, 18, 5), f"split(cat({IN_ORDER}), 0, 3)"),
+        ((3, 5, 18), f"permute(split(cat({IN_ORDER}), 0, 3), 0, 2, 1)"),
+    ],
+)
+def test_several_parameters_of_each_layer_may_be_kept_in_one_tensor(shape, way):
+    """The gates of all experts and what they open, expert by expert."""
+    sizes = {"B": 2, "S": 7, "D": 5}
+    assert way in ways("w_in", shape, EXPERTS, sizes, lists=2)
+
+
 def test_one_number_is_no_list_of_layers():
     """A temperature without an axis, beside a weight of one number."""
     assert ways("temperature", (), {"layers.0.alpha": (1,)}, lists=1) == ["squeeze(layers.0.alpha)"]
