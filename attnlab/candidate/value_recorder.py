@@ -257,11 +257,16 @@ def _callers(frame: FrameType | None, code: CodeType | None) -> list[int]:
 
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:
     """`dim=-1`, `2.0`: the arguments that are no tensors, as Python writes them."""
-    plain = [repr(a) for a in args if not isinstance(a, (Tensor, list)) and a is not None]
-    plain += [
-        f"{n}={v!r}" for n, v in kwargs.items() if not isinstance(v, Tensor) and v is not None
-    ]
+    plain = [repr(a) for a in args if not isinstance(a, list) and not _is_unsaid(a)]
+    plain += [f"{n}={v!r}" for n, v in kwargs.items() if not _is_unsaid(v)]
     return ", ".join(plain)[:80]
+
+
+def _is_unsaid(value: Any) -> bool:
+    """Whether nothing is said of a value: a tensor takes long to be written; None says nothing."""
+    if isinstance(value, (tuple, list)):
+        return any(isinstance(each, Tensor) for each in value)
+    return value is None or isinstance(value, Tensor)
 
 
 def numbers_of(tensor: Tensor) -> Tensor:

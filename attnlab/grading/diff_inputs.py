@@ -2,17 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from dataclasses import replace
 
 import torch
 from torch import Tensor
 
+from attnlab.candidate.host import Raised, checked_answer
 from attnlab.candidate.value_recorder import Values
 from attnlab.catalogue.contract_facts import has_query_axis
 from attnlab.probe.answers import Inputs, Mask, Skip
-from attnlab.probe.probe import Probe
+from attnlab.probe.inputs import draw
+from attnlab.probe.probe import GradingContext, Probe
+from attnlab.probe.reference import BadReference, NotOneTensor
+from attnlab.records import Contract, Input
+from attnlab.sizes import Sizes, constructor_arguments
 
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
+
+
+SMALL, LARGE = ((8, 12), (8, 8), (16, 16)), 17  # sides of pictures, and what is large
+Guessed = Collection[str]  # arguments whose axes the user did not say
+
+
+def with_small_pictures(context: GradingContext, sizes: Sizes, guessed: Guessed) -> GradingContext:
+    """The context with the smallest pictures that both take, in place of guessed large ones."""
+    large = [i for i in context.contract.inputs if i.argument in guessed and _sides(i)]
+    for rows, columns in SMALL if large else ():
+        made = {i.name: replace(i, axes=_with_sides(i, (rows, columns))) for i in large}
+        inputs = tuple(made.get(i.name, i) for i in context.contract.inputs)
+        smaller = replace(context.contract, inputs=inputs)
+        if _run_both(context, smaller, sizes):
+            return replace(context, contract=smaller)
+    return context
+
+
+def _sides(entry: Input) -> list[int]:
+    """The places of two equal large numbers among the axes of a picture."""
+    places = [i for i, axis in enumerate(entry.axes) if axis.isdigit() and int(axis) >= LARGE]
+    alike = len({entry.axes[i] for i in places}) == 1
+    return places if len(entry.axes) > 3 and len(places) == 2 and alike else []
+
+
+def _with_sides(entry: Input, sides: tuple[int, int]) -> tuple[str, ...]:
+    new = dict(zip(_sides(entry), map(str, sides), strict=True))
+    return tuple(new.get(place, axis) for place, axis in enumerate(entry.axes))
+
+
+def _run_both(context: GradingContext, contract: Contract, sizes: Sizes) -> bool:
+    """Whether a call of either runs to its end."""
+    init, reference = constructor_arguments(contract.init, sizes), context.reference
+    inputs = draw.inputs(contract, sizes, context.dice, "none")
+    try:
+        if reference is not None:
+            reference.equip(init, context.dice)
+            reference.call(inputs)
+        checked_answer(context.host.ask("build", name=context.name, init=init, seed=0))
+        checked_answer(context.host.ask("call", inputs=list(inputs.items())))
+    except NotOneTensor:
+        return True
+    except (BadReference, Raised):
+        return False
+    return True
 
 
 def draws_by_mask(probe: Probe) -> Iterator[tuple[Mask, list[Inputs]]]:

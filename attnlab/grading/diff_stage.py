@@ -25,7 +25,7 @@ from attnlab.diagnosis.place import Sources
 from attnlab.diagnosis.repair import Patches
 from attnlab.errors import Refused
 from attnlab.grading.checkpoints import Checkpoints, read_checkpoints
-from attnlab.grading.diff_inputs import draws_by_mask
+from attnlab.grading.diff_inputs import draws_by_mask, with_small_pictures
 from attnlab.grading.likely_weights import load_likely_weights
 from attnlab.probe.answers import CannotTell, Inputs, Mask, Skip
 from attnlab.probe.decode import UnexpectedOutput
@@ -81,6 +81,8 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
     sizes_of = rounds(context.contract, context.dice.plain, narrow=True)
     telling = [*sizes_of[1:2], sizes_of[0], *sizes_of[2:]][:ROUNDS]
     telling += [s for s in [with_head_dim(context.contract.sizes)] if s not in telling]
+    if job.guessed:
+        context = with_small_pictures(context, telling[0], job.guessed)
     files = Checkpoints()
     if any(job.checkpoints):
         built = [Probe(context, sizes) for sizes in telling[:2]]

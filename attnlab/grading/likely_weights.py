@@ -21,7 +21,7 @@ from attnlab.probe.probe import Probe
 from attnlab.probe.weights.match import LikelyMaps
 
 MOST = 40  # maps that are tried
-SECONDS = 8.0  # of CPU
+SECONDS = 10.0  # of CPU
 SUSPECTS = 4  # parameters of which another content is tried, after each better map; and as many
 NEAR = 4  # steps before a wrong one
 
@@ -35,6 +35,7 @@ class Tried(NamedTuple):
     right_names: frozenset[str]  # of parameters that only right steps hold
     suspects: tuple[str, ...]  # that wrong ones hold, the first step first
     wanted: dict[str, set[str]]  # what the reference's steps hold that take the same values
+    pairing: Pairing
 
 
 def load_likely_weights(
@@ -43,7 +44,7 @@ def load_likely_weights(
     """The map with which most values are equal, once it is loaded; None where names and shapes
     allow none. The `guess` of other sizes is taken where it fits these."""
     inputs = probe.draw("none")
-    maps = LikelyMaps(probe.match_context(inputs), probe.sizes)
+    maps = LikelyMaps(probe.match_context([inputs]), probe.sizes)
     made = maps.made_by(guess) if guess else None
     if made is not None:
         probe.set_parameters(made)
@@ -66,7 +67,8 @@ def load_likely_weights(
         tried = list[Tried]()
         for weights, entries in maps.cheapest(keep, never, best.wanted if best else {}):
             same = next((each for each in known if each.entries == entries), None)
-            tried.append(same or _try(probe, theirs, inputs, weights, entries))
+            near = best.pairing if best else None
+            tried.append(same or _try(probe, theirs, inputs, weights, entries, near))
             known += [] if same else tried[-1:]
         better = min(tried, key=lambda each: each.wrong, default=None)
         if better and (best is None or better.wrong < best.wrong):
@@ -84,11 +86,17 @@ def load_likely_weights(
 
 
 def _try(
-    probe: Probe, theirs: Side, inputs: Inputs, weights: dict[str, Tensor], entries: dict[str, str]
+    probe: Probe,
+    theirs: Side,
+    inputs: Inputs,
+    weights: dict[str, Tensor],
+    entries: dict[str, str],
+    near: Pairing | None,
 ) -> Tried:
+    """How a map goes; `near` is the pairing of another, with which most values may be the same."""
     probe.set_parameters(weights)
     mine = Side(probe.values(inputs, {}))
-    pairs = Pairing(mine, theirs)
+    pairs = Pairing(mine, theirs, near)
     wrong, right_names = set(pairs.wrong), set[str]()
     suspects = dict[str, None]()
     odd = sum(
@@ -108,7 +116,8 @@ def _try(
     doubted += [n for n in _before(mine, wrong, uses) if n not in doubted][:SUSPECTS]
     count = len(wrong) + len(pairs.unclaimed), odd
     kept = frozenset(right_names.difference(suspects))
-    return Tried(weights, entries, count, kept, (*doubted,), _wanted(probe, mine, theirs))
+    wanted = _wanted(probe, mine, theirs)
+    return Tried(weights, entries, count, kept, (*doubted,), wanted, pairs)
 
 
 def _before(side: Side, wrong: set[int], uses: Mapping[int, frozenset[str]]) -> list[str]:

@@ -142,11 +142,8 @@ class Probe:
         if self.reference is not None:
             drawn = self.pool.usual()
             given = list(drawn.values())
-            context, bias = self.context, self.pattern.bias
-            match = MatchContext(
-                self.host, context.name, self.reference, self.contract, self.dice, given, bias
-            )
-            self.loaded = loaded = context.weight_matcher.build(match, self.sizes)
+            match = self.match_context(given)
+            self.loaded = loaded = self.context.weight_matcher.build(match, self.sizes)
             if "answers" in loaded.answer:
                 self.pool.fetch(drawn, lambda: self.outputs(loaded.answer, given))
             fell = loaded.answer.get("fell")
@@ -155,13 +152,19 @@ class Probe:
             self._build(self.sizes)
         self.latest = self
 
-    def match_context(self, inputs: Inputs) -> MatchContext:
+    def match_context(self, calls: Sequence[Inputs]) -> MatchContext:
         """The two sides, to search for a way to load the weights."""
         context = self.context
         assert self.reference is not None
-        reference, dice = self.reference, self.dice
         return MatchContext(
-            self.host, context.name, reference, self.contract, dice, [inputs], self.pattern.bias
+            self.host,
+            context.name,
+            self.reference,
+            self.contract,
+            self.dice,
+            calls,
+            self.pattern.bias,
+            context.weight_matcher.choices,
         )
 
     def recipe(self, seed: int | None = None) -> dict[str, Any]:

@@ -43,6 +43,7 @@ def diff_job(
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"
         raise Refused(f"{typed.target} does not say which class to compare", hint, typed.target)
     contract = job.contract
+    said = {re.split("[:=]", text)[0].strip() for text in typed.inputs}
     found, own, target = _reference(reference, job.candidate.name, shown[1])
     names = _names(contract, found, reference, typed)
     says = ""
@@ -62,6 +63,7 @@ def diff_job(
     return replace(
         job,
         contract=contract,
+        guessed=tuple(i.argument for i in contract.inputs if i.argument not in said),
         reference=found,
         reference_own=own,
         reference_names=names,

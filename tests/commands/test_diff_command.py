@@ -470,3 +470,24 @@ class Layer(nn.Module):
     said = shell("diff", "mine.py:Layer", "theirs.py:Layer", "--json")
     assert said.json["outcome"] == "same"
     assert said.json["weights"]["ln_b.shift"] == "before.bias"
+
+
+PICTURES = """
+from torch import nn
+class Stem(nn.Module):
+    def __init__(self, dim=16):
+        super().__init__()
+        self.mix = nn.Conv2d(3, dim, 3, padding=1)
+    def forward(self, img):
+        return self.mix(img).relu()
+"""
+
+
+def test_guessed_pictures_are_small_unless_the_user_says_how_large(shell):
+    """The fewer pixels, the sooner it is told; rows and columns are two numbers."""
+    Path("mine.py").write_text(PICTURES.replace("relu", "sigmoid"))
+    Path("theirs.py").write_text(PICTURES)
+    said = shell("diff", "mine.py:Stem", "theirs.py:Stem")
+    assert (said.code, "8×12" in said.out, "32" in said.out) == (1, True, False)
+    said = shell("diff", "mine.py:Stem", "theirs.py:Stem", "--input", "img: B 3 18 18")
+    assert (said.code, "18×18" in said.out, "8×12" in said.out) == (1, True, False)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 MOST_AXES = 5
 LAYERS = 4  # pieces that may be several of each of several layers
 HALVES = re.compile(r"cat\(part\(([\w.]+), 0, 2\), part\(\1, 1, 2\)\)")  # the whole again
-LENGTHS = {"B", "S", "D"}  # no numbers of parts
+LENGTHS, WIDTH = {"B", "S", "T", "L"}, "D"  # sizes that are no numbers of parts
 CONSTANT = 32  # a number of parts that may be none of the sizes: two halves, cells of a window
 
 
@@ -147,8 +147,8 @@ def _folded(
 def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> str:
     """How an expression says a number of parts: by a symbol, or as a small number that is none."""
     known = next((symbol for symbol in heads if sizes[symbol] == size), "")
-    said = next((symbol for symbol, n in sizes.items() if n == size), str(size))
-    return known or (said if size <= CONSTANT and said not in LENGTHS else "")
+    said = next((s for s, n in sizes.items() if n == size and s not in LENGTHS), str(size))
+    return known or (said if size <= CONSTANT and said != WIDTH else "")
 
 
 def _flat(typed: Typed) -> Iterator[Typed]:

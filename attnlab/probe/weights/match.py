@@ -12,7 +12,7 @@ import random
 import re
 import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import islice, zip_longest
 from typing import Any, NamedTuple
@@ -62,6 +62,7 @@ UNWANTED = 5.0  # the cost of what values speak against
 MANY = 24  # parameters; of more, one map is made at once, before all in the order of their cost
 CUTS = 4  # ways to cut layers, with which others are joined
 WIDE = 120  # contents of all parameters; of more, as well
+LENGTHS = {"B", "S", "T", "L"}  # sizes that no parameter has
 SEVERAL = 100  # parameters, for which all ways are looked at
 PARAMETERS = 400  # with more, no map is searched
 
@@ -75,6 +76,9 @@ class WeightMap:
     tried: int = 0
 
 
+Choices = dict[object, list[tuple[TiedLayers, int]]]
+
+
 @dataclass
 class MatchContext:
     """The two sides of a match: the module, in its process, and the reference."""
@@ -86,6 +90,7 @@ class MatchContext:
     dice: Dice
     calls: Sequence[Inputs] = ()  # to be made as soon as the weights are loaded
     bias: bool = True  # or biases are zero
+    choices: Choices = field(default_factory=dict)  # by shapes and sizes, to be found once
 
 
 def find_map(context: MatchContext) -> WeightMap:
@@ -284,26 +289,34 @@ def _choices(trial: Trial) -> list[tuple[TiedLayers, int]]:
     layer owns are stored transposed, and where they are as layers store theirs; where fused ones
     have one block for each head; where two hold one layer. That one holds layers of a list comes
     last."""
-    families = slots(trial.shapes, trial.sizes)
-    each_alone = slots(trial.shapes, {})  # as many layers in a list as heads
-    found = _choices_for(trial, families)
-    return found if families == each_alone else [*_choices_for(trial, each_alone), *found]
+    known = trial.context.choices
+    sizes = {s: n for s, n in trial.sizes.items() if s not in LENGTHS}
+    key = (*trial.shapes.items(), None, *trial.reference_shapes.items(), None, *sizes.items())
+    if key not in known:
+        families = slots(trial.shapes, sizes)
+        each_alone = slots(trial.shapes, {})  # as many layers in a list as heads
+        known[key] = _choices_for(trial, families, sizes)
+        if families != each_alone:
+            known[key] = [*_choices_for(trial, each_alone, sizes), *known[key]]
+    return known[key]
 
 
-def _choices_for(trial: Trial, places: tuple[Slot, ...]) -> list[tuple[TiedLayers, int]]:
-    parts = without_lost_letters(pieces(trial.reference_shapes), places, trial.sizes)
-    by_head = pieces(trial.reference_shapes, trial.sizes, "H")
-    by_head = without_lost_letters(by_head, places, trial.sizes)
+def _choices_for(
+    trial: Trial, places: tuple[Slot, ...], sizes: Sizes
+) -> list[tuple[TiedLayers, int]]:
+    parts = without_lost_letters(pieces(trial.reference_shapes), places, sizes)
+    by_head = pieces(trial.reference_shapes, sizes, "H")
+    by_head = without_lost_letters(by_head, places, sizes)
     as_layers = tuple(s._replace(parsed=s.parsed._replace(raw=False)) for s in places)
     small = len(places) <= SEVERAL
     both = list(dict.fromkeys((places, as_layers if small else places)))
     found = list[tuple[TiedLayers, int]]()
     whole = [parts, *([by_head] if by_head != parts else ())]
-    cuts = [cut for each in whole for cut in with_cuts(each, places, trial.sizes)]
+    cuts = [cut for each in whole for cut in with_cuts(each, places, sizes)]
     ways = [(0, each) for each in (*whole, *cuts)]
     several = [(1, parts), *((2, each) for each in (parts, *cuts[:CUTS]))] if small else []
     for lists, held in (*ways, *several):
-        options = (all_options(each, held, trial.sizes, lists) for each in both)
+        options = (all_options(each, held, sizes, lists) for each in both)
         found += [(tie_layers(each, held), len(held)) for each in options]
     return found
 
@@ -387,6 +400,7 @@ class WeightMatcher:
 
     def __init__(self) -> None:
         self.found: WeightMap | None = None
+        self.choices: Choices = {}
 
     def build(self, context: MatchContext, sizes: Sizes) -> LoadedWeights:
         weights, answer = _build(context, sizes)

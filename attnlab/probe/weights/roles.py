@@ -112,7 +112,7 @@ class Option(NamedTuple):
 def layer_name(name: str) -> str:
     """The layer that owns a parameter (`out_proj` for `out_proj.bias`), or "" if none does."""
     stem, _, last = name.rpartition(".")
-    return stem if last in ("weight", "bias") or last in AFFINE else ""
+    return stem if last in ("weight", "bias", "offset") or last in AFFINE else ""
 
 
 def pieces(
