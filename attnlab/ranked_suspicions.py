@@ -27,6 +27,8 @@ EFFECTS_OF |= {
     "batch-independence": MIXING,
     "edge-shapes": {*MIXING, "batch-independence"},
 }
+UNFED = ("unused-input", "result-unread", "unused-parameter", "constant-output", "unused-argument")
+EFFECTS_OF |= {rule: {"keys-of-queries"} for rule in UNFED}
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))

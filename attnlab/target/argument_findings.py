@@ -1,4 +1,5 @@
-"""Arguments that one path through a function uses and another forgets, or reads the other way."""
+"""Arguments that one path through a function uses and another forgets, or reads the other way;
+memories that are given to attention and do not become its keys."""
 
 from __future__ import annotations
 
@@ -160,3 +161,59 @@ def _opposite(function: Function, found: list[tuple[str, int, str]]) -> Iterator
 
 def _named(nodes: Iterable[ast.AST]) -> set[str]:
     return {n.id for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name)}
+
+
+ROLE = re.compile(
+    r"(^|_|w|to)(?P<role>q|k|v|kv|query|key|value|queries|keys|values)(_?(proj|linear|layer))?$"
+)
+CROSS = re.compile(r"cross|encdec|enc_dec|src_att|memory_att", re.IGNORECASE)
+SOURCE = re.compile(
+    r"^(context|ctx|mem(ory)?|enc\w*|source|src|inputs?|cond|kv|media|image\w*|other|y)$|"
+    r"_(states|context|memory|input)$"
+)
+NO_SOURCE = re.compile(r"mask|pad|pos|len|cache|past|rot|freq|bias|time|step|idx|index|name")
+
+
+def keys_of_queries(tree: ast.Module) -> Iterator[Told]:
+    """`k = to_k(x)` beside `q = to_q(x)` where the memory that was given goes unread."""
+    for kind in (n for n in ast.walk(tree) if isinstance(n, ast.ClassDef)):
+        for function in (n for n in kind.body if isinstance(n, Function)):
+            given = [a.arg for a in function.args.args if a.arg != "self"]
+            text = "\n".join(map(ast.unparse, function.body[bool(ast.get_docstring(function)) :]))
+            unread = [n for n in given if not NO_SOURCE.search(n) and _is_unread(n, text)]
+            for of, line, shown in _of_one(function) if unread else ():
+                crossed = CROSS.search(f"{kind.name} {function.name} {shown}")
+                prepared = [n for n in unread if re.search(rf"\b{n} = .*\({n}[,)]", text)]
+                named = [n for n in unread if crossed and SOURCE.search(n)]
+                if meant := "".join((prepared + named)[:1] if of in given else ()):
+                    yield Told(
+                        line,
+                        "keys-of-queries",
+                        f"{shown} takes {of}, as the queries do, and {meant}, which was given, "
+                        f"reaches nothing: {of} attends to itself. Give keys and values {meant}",
+                    )
+                    break
+
+
+def _is_unread(name: str, text: str) -> bool:
+    """Whether a variable is only prepared, as by a norm, or asked for its shape."""
+    aside = rf"(?m)^\s*{name} = .*$|\b{name}\.(shape|size|device|dtype)\b"
+    return not re.search(rf"\b{name}\b", re.sub(aside, "", text))
+
+
+def _of_one(function: ast.FunctionDef | ast.AsyncFunctionDef) -> Iterator[tuple[str, int, str]]:
+    """What queries, keys and values are all made of, with the line and the text of the keys."""
+    made: dict[str, list[tuple[int, str, str]]] = {"q": [], "k": [], "v": []}
+    for node in (n for n in ast.walk(function) if isinstance(n, ast.Call)):
+        given, text = [ast.unparse(a) for a in node.args], ast.unparse(node.func)
+        role = ROLE.search(text.rpartition(".")[2].lower())
+        if len(given) == 1 and role:
+            for letter in "kv" if role["role"] == "kv" else role["role"][0]:
+                made[letter].append((node.lineno, given[0], ast.unparse(node)))
+        elif len(given) >= 3 and len(set(given[:3])) == 1 and text.startswith("self."):
+            yield given[0], node.lineno, f"{text}({', '.join(given[:3])})"
+    sources = {source for found in made.values() for _, source, _ in found}
+    if all(made.values()) and len(sources) == 1:
+        line, _, first = min(made["k"])
+        last, _, then = max(made["v"])
+        yield sources.pop(), line, first if then == first else f"{first}, as {then} (line {last}),"

@@ -23,7 +23,7 @@ def add_source_findings(report: Report, job: Job) -> Report:
             report = replace(report, trace=Trace())
     if report.trace is not None:
         findings = tuple(_where_given(_where_made(f, job), job) for f in report.trace.findings)
-        report = replace(report, trace=replace(report.trace, findings=findings))
+        report = replace(report, trace=_with_merges(replace(report.trace, findings=findings)))
     report = _with_meant_dropout(report, job.candidate.text)
     if report.training is not None:
         found = (_where_squashed(_where_criterion(f, job), job) for f in report.training.findings)
@@ -34,7 +34,9 @@ def add_source_findings(report: Report, job: Job) -> Report:
             watched = tuple(f for f in watched if f.rule != "eval-while-training")
         seen = {f.rule for f in watched if f.file == job.candidate.file}
         more = [f for f in fresh if f.rule not in seen]  # one bug, and the watch has its numbers
-        return replace(report, training=replace(report.training, findings=(*watched, *more)))
+        trace = report.training.trace and _with_merges(report.training.trace)
+        trained = replace(report.training, trace=trace, findings=(*watched, *more))
+        return replace(report, training=trained)
     if fresh and report.trace is not None:
         known = {(f.rule, f.line) for f in report.trace.findings}
         more = [f for f in fresh if (f.rule, f.line) not in known]
@@ -82,6 +84,28 @@ def _where_made(finding: Finding, job: Job) -> Finding:
     names = set(re.findall(r"[*/]=? *self\.(\w+)", lines[finding.line - 1]))
     found = [i for i, line in enumerate(lines, 1) for n in names if f"self.{n} = " in line]
     return replace(finding, line=found[0]) if len(found) == 1 else finding
+
+
+def _with_merges(trace: Trace) -> Trace:
+    return replace(trace, findings=tuple(_where_merged(f, trace) for f in trace.findings))
+
+
+def _where_merged(finding: Finding, trace: Trace) -> Finding:
+    """That merged axes meet in another order, at the one line before that merges both."""
+    axes = re.search(r"axis (\S+) with axis (\S+):", finding.message)
+    if finding.rule != "axes-order" or finding.index is None or axes is None:
+        return finding
+    todo, before = [finding.index], set[int]()
+    while todo:
+        before.add(row := todo.pop())
+        todo += [p for p in trace.ops[row].parents if p >= 0 and p not in before]
+    having = [{i for i in before if axis in trace.ops[i].axes} for axis in axes.groups()]
+    fresh = [[i for i in rows if rows.isdisjoint(trace.ops[i].parents)] for rows in having]
+    one, other = (trace.ops[max(rows, default=finding.index)] for rows in fresh)
+    if (one.file, one.line) != (other.file, other.line) or one.line == finding.line:
+        return finding
+    says = f"{finding.message} (they meet at line {finding.line}, and are both merged here)"
+    return replace(finding, file=one.file, line=one.line, op=one.op, index=one.index, message=says)
 
 
 def _where_criterion(finding: Finding, job: Job) -> Finding:

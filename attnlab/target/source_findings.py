@@ -15,6 +15,7 @@ from attnlab.records.trace import Finding
 from attnlab.target.argument_findings import (
     forgotten_arguments,
     kept_fills,
+    keys_of_queries,
     open_memories,
     opposite_masks,
     unread_masks,
@@ -98,6 +99,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         kept_fills,
         unread_masks,
         open_memories,
+        keys_of_queries,
         *REPETITION_RULES,
         position_norms,
         overlapping_windows,

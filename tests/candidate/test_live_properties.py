@@ -449,3 +449,49 @@ def test_lengths_say_which_axis_is_the_batch() -> None:
 
     report = live_properties(Packed(), (torch.randn(7, 3, D), torch.tensor([7, 6, 5])))
     assert not [c.id for c in report.checks if c.outcome == "failed"]
+
+
+class MaskedLogits(nn.Module):
+    """Log-probabilities of places, those of padding at minus infinity."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(V, 1)
+
+    def forward(self, ids: Tensor) -> Tensor:
+        scores: Tensor = self.table(ids).squeeze(-1)
+        return scores.masked_fill(ids == 0, float("-inf")).log_softmax(-1)
+
+
+def test_equal_infinities_are_no_difference() -> None:
+    """Their difference is NaN, and neither samples nor equal calls are apart by it."""
+    ids = torch.randint(1, V, (3, 8))
+    ids[:2, 5:] = 0
+    found = outcomes(live_properties(MaskedLogits(), (ids,)))
+    assert "failed" not in found.values()
+    assert found["batch-independence"] == found["deterministic-eval"] == "passed"
+
+
+class Sums(nn.Module):
+    """Attention without a mask, of sums up to each position or over all."""
+
+    def __init__(self, causal: bool, whole: bool = False) -> None:
+        super().__init__()
+        self.causal, self.whole = causal, whole
+        self.out = nn.Linear(D, D)
+
+    def forward(self, x: Tensor) -> Tensor:
+        made: Tensor = self.out(x)
+        return made.cumsum(1) / (1 + x.exp().sum(1, keepdim=True) if self.whole else 1)
+
+
+@pytest.mark.parametrize(("layers", "told"), [
+    ([Sums(True, whole=True)], True),
+    ([Sums(True)], False),
+    ([Sums(True), Sums(False, whole=True)], False),
+])  # fmt: skip
+def test_a_model_that_is_built_to_be_causal_is_tested_as_such(
+    layers: list[nn.Module], told: bool, x: Tensor
+) -> None:
+    """Its attribute says so, where all layers that have it agree."""
+    assert ("causality" in broken(nn.Sequential(*layers), x)) == told

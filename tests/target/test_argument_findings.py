@@ -51,3 +51,72 @@ def test_a_mask_that_must_be_given_is_read(read, expected):
     """A maximum over tokens takes padding in where the mask of a helper is forgotten."""
     text = f"def maxsim(sim, p_mask):\n    best = sim.amax(-1)\n    return {read}\n"
     assert [f.rule for f in source_findings(text, "a.py")] == expected
+
+
+READER = """
+class {name}(nn.Module):
+    def forward(self, x, memory, mask=None):
+        {made}
+        return self.out(attend(q, k, v, mask))
+"""
+
+
+@pytest.mark.parametrize(
+    ("name", "made", "line"),
+    [
+        ("CrossAttention", "q = self.to_q(x)\n        k, v = self.to_k(x), self.to_v(x)", 5),
+        (
+            "Read",
+            (
+                "memory = self.norm(memory)\n"
+                "        q = self.wq(x)\n"
+                "        k, v = self.kv(x).chunk(2)"
+            ),
+            6,
+        ),
+        ("Layer", "q = k = v = self.cross_attn(x, x, x, need_weights=False)[0]", 4),
+        (
+            "CrossAttention",
+            (
+                "b, s = memory.shape[:2]\n"
+                "        q = f(self.query(x))\n"
+                "        k = f(self.key(x).view(b, s, -1))\n"
+                "        v = f(self.value(x))"
+            ),
+            6,
+        ),
+        (
+            "CrossAttention",
+            "q = self.to_q(x)\n        k, v = self.to_k(memory), self.to_v(memory)",
+            0,
+        ),
+        (
+            "CrossAttention",
+            (
+                "memory = x if memory is None else memory\n"
+                "        q = self.to_q(x)\n"
+                "        k, v = self.to_k(memory), self.to_v(memory)"
+            ),
+            0,
+        ),
+        ("SelfAttention", "q, k, v = self.to_q(x), self.to_k(x), self.to_v(x)", 0),
+        (
+            "Layer",
+            (
+                "x = self.self_attn(x, x, x)[0]\n"
+                "        q = k = v = self.cross_attn(x, memory, memory)[0]"
+            ),
+            0,
+        ),
+        (
+            "CrossAttention",
+            "x = x + memory\n        q, k, v = self.to_q(x), self.to_k(x), self.to_v(x)",
+            0,
+        ),
+    ],
+)
+def test_cross_attention_reads_its_memory(name, made, line):
+    """Keys of the queries' own input are meant where the other is read, or its use is another's."""
+    text = READER.format(name=name, made=made)
+    found = [f.line for f in source_findings(text, "net.py") if f.rule == "keys-of-queries"]
+    assert found == [line] * bool(line)

@@ -2,9 +2,13 @@
 
 import pytest
 
+from attnlab.candidate.host import LocalHost
+from attnlab.grading.pipeline import run_job
 from attnlab.records import Finding, Job, Limits
 from attnlab.records.job import Code
+from attnlab.target.command_line import TraceCommand
 from attnlab.target.finding_lines import _where_replaced
+from attnlab.target.triage_target import look_at, triage_job
 
 TEXT = """
 def replace_head(model, n):
@@ -49,3 +53,43 @@ def test_a_late_layer_is_told_beside_its_optimizer(body, line):
     told = _where_replaced(finding, job)
     assert told.line == line
     assert ("optimizer of line 3" in told.message) == (made == 3)
+
+
+FLAT = """
+import torch
+from torch import nn
+
+def weighed(nll, target):
+    return (nll * target.ne(0)).sum()
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embed, self.out = nn.Embedding(9, 8), nn.Linear(8, 9)
+
+    def forward(self, ids):
+        scores = self.out(self.embed(ids)).transpose(0, 1)
+        {merged}
+
+if __name__ == "__main__":
+    Net()(torch.ones(3, 5, dtype=torch.long))
+"""
+
+
+@pytest.mark.parametrize(
+    ("merged", "line"),
+    [
+        ("return weighed(scores[..., 0].reshape(-1), ids.reshape(-1))", 15),
+        ("flat = ids.flatten()\n        return weighed(scores[..., 0].reshape(-1), flat)", 6),
+        ("return weighed(scores[..., 0].reshape(-1), ids.t().reshape(-1))", 0),
+    ],
+)
+def test_axes_in_another_order_are_told_where_both_are_merged(merged, line, tmp_path):
+    """The loss that they meet in is right, where one line before flattened both."""
+    path = tmp_path / "net.py"
+    path.write_text(FLAT.format(merged=merged))
+    typed = TraceCommand(target=str(path))
+    job = triage_job(typed, Limits())
+    trace = look_at(typed, job, lambda job: run_job(job, lambda *_: LocalHost()), print).trace
+    found = [f.line for f in trace.findings if f.rule == "axes-order"]
+    assert found == [line] * bool(line)

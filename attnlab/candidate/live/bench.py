@@ -41,8 +41,9 @@ class Bench:
     doubt: str = ""  # why nothing is said of samples: their axis is not known
 
     def moved(self, a: Tensor, b: Tensor) -> Tensor:
-        """Where two outputs differ by more than rounding."""
-        return ~((a - b).abs() <= self.live.tolerance(a))
+        """Where two outputs differ by more than rounding; infinity and NaN at the same place of
+        both are equal."""
+        return ~((a - b).abs() <= self.live.tolerance(a)) & ~alike(a, b)
 
     def promised(self, name: str, missing: str) -> str:
         if name not in self.promises:
@@ -85,8 +86,12 @@ class Bench:
 def largest_gap(out: Tensor, other: Tensor | None) -> float:
     """How far two outputs are apart; NaN and infinity are no gap where both hold the same."""
     other = like(out, other)
-    alike = (out == other) | (out.isnan() & other.isnan())
-    return (out - other).masked_fill(alike, 0).abs().max().item()
+    return (out - other).masked_fill(alike(out, other), 0).abs().max().item()
+
+
+def alike(out: Tensor, other: Tensor) -> Tensor:
+    """Where both hold the same, be it NaN."""
+    return (out == other) | (out.isnan() & other.isnan())
 
 
 def like(out: Tensor, other: Tensor | None) -> Tensor:

@@ -133,7 +133,7 @@ def train_mode(bench: Bench) -> None:
     norms = [m for m in live.model.modules() if isinstance(m, nn.modules.batchnorm._NormBase)]
     random = bench.moved(mine, like(mine, other.tensors.get(name))).any()
     if not random and not changed and not norms and bench.moved(out, mine).any():
-        gap = (out - mine).abs().max().item()
+        gap = largest_gap(out, mine)
         raise Broken(
             f"train and eval mode differ by up to {gap:.2g}, and neither dropout nor "
             "batch norm explains it"

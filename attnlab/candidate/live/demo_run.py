@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from torch.nn.modules.module import register_module_forward_hook, register_module_forward_pre_hook
 
 from attnlab.candidate.live.batch import fresh
-from attnlab.candidate.live.bench import numbered
+from attnlab.candidate.live.bench import largest_gap, numbered
 from attnlab.candidate.live.watching import Place, place_of_call
 from attnlab.tracer.bind_arguments import bound_arguments, keyword_arguments
 from attnlab.tracer.call_setup import uncompiled
@@ -272,7 +272,7 @@ def _broken_chain(chain: list[_Call], file: str) -> str | None:
         end = start + call.length
         rows = _rows(whole, call, start, end, total)
         if rows is not None and call.out is not None and rows.shape == call.out.shape:
-            gap = (rows - call.out).abs().max().item()
+            gap = largest_gap(rows, call.out)
             if not gap <= TOLERANCE * max(rows.abs().max().item(), 1e-3):
                 return _told(chain, number, (start, end, total), gap, file, full)
         start = end
@@ -406,8 +406,7 @@ def _gap(mine: list[Tensor], yours: list[Tensor]) -> float:
         return float("inf")
     gaps = [0.0]
     for a, b in zip(mine, yours, strict=True):
-        alike = (a == b) | (a.isnan() & b.isnan())
-        apart = (a - b).masked_fill(alike, 0).abs().max().item()
+        apart = largest_gap(a, b)
         gaps.append(apart * (apart > TOLERANCE * max(a.abs().max().item(), 1e-3)))
     return max(gaps)
 

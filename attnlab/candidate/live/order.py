@@ -63,7 +63,7 @@ def _leak(bench: Bench, leaves: list[Leaf], rows: Tensor, why: str) -> Broken | 
         if not gone.any() or not (gone := _without_hidden(bench, gone)).any():
             continue
         seen = sorted({i[1] for i in gone.nonzero().tolist()})
-        gap = (rows - like(rows, after)).abs()[:, :start][gone].max().item()
+        gap = largest_gap(rows[:, :start][gone], like(rows, after)[:, :start][gone])
         bench.live.call({}, watch=(masks := Masks(length)))
         place = bench.blame(changes, partial(_early_rows, bench, start), ATTENDS, masks.wrong)
         what = " and ".join(leaf.name for leaf in leaves)

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.live.batch import CannotTry, Output
-from attnlab.candidate.live.bench import Bench, Broken, NotApplicable
+from attnlab.candidate.live.bench import Bench, Broken, NotApplicable, largest_gap
 from attnlab.candidate.live.masks import SHORTEST, Known, convolves, named_by, padding_mask
 from attnlab.candidate.live.watching import Values
 from attnlab.target.padding_findings import padded_in_front
@@ -66,7 +66,7 @@ def _apart(bench: Bench, known: Known | None, start: int) -> tuple[float, Values
     rows, few = _rows(bench, whole, start), _rows(bench, short, 0)
     if rows is None or few is None or rows.shape[1:] != few.shape[1:]:
         raise CannotTry("shorter samples gave an output of another shape")
-    return ((rows - few).abs().max().item(), full, part) if bench.moved(rows, few).any() else None
+    return (largest_gap(rows, few), full, part) if bench.moved(rows, few).any() else None
 
 
 def _padded(bench: Bench, start: int) -> dict[int, Tensor]:

@@ -77,7 +77,11 @@ def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
 
 
 def _asked_to_be_causal(model: nn.Module) -> Iterator[str]:
-    """Calls in the forward of a user's own class that give `use_causal_mask=True` or the like."""
+    """Attributes `causal` that are all true, and calls in the forward of a user's own class that
+    give `use_causal_mask=True` or the like."""
+    held = [getattr(m, "causal", getattr(m, "is_causal", None)) for m in model.modules()]
+    if True in held and not any(asked is False for asked in held):
+        yield "its layers have causal=True"
     kinds: set[Any] = {type(module) for module in model.modules()}
     for kind in sorted(kinds, key=lambda k: str(k.__qualname__)):
         forward = class_source(kind).methods.get("forward")

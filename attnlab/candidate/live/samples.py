@@ -39,7 +39,7 @@ def batch_independence(bench: Bench) -> None:
             gone[sample] = False
             if gone.any():
                 others = sorted({i[0] for i in gone.nonzero().tolist()})
-                gap = (old - like(old, new)).abs()[others].max().item()
+                gap = largest_gap(old[others], like(old, new)[others])
                 raise Broken(
                     f"only sample {sample} of {layout.samples} was changed, and {name} of "
                     f"{numbered('sample', others)} changed too, by up to {gap:.2g}",
@@ -76,7 +76,7 @@ def alone(bench: Bench) -> None:
     if one is None or one.shape[1:] != whole.shape[1:]:
         raise CannotTry("one sample alone gave an output of another shape")
     if bench.moved(whole[at], one[0]).any():
-        gap = (whole[at] - one[0]).abs().max().item()
+        gap = largest_gap(whole[at], one[0])
         bench.live.call({}, watch=full)
         raise Broken(
             f"sample {at} alone gave another output than in the batch of "

@@ -129,31 +129,42 @@ def is_triangle(mask: Tensor) -> bool:
 
 
 class Masks(TorchFunctionMode):
-    """The place of the last mask that is made of (`length`, `length`) positions, and it."""
+    """The masks that are made of (`length`, `length`) positions, with their places: those alone
+    that no later mask is made of."""
 
     MAKING = re.compile(r"tril|triu|(lt|gt|le|ge|ne|eq|and|or|xor)_*$|logical_(and|or)|masked_fill")
 
     def __init__(self, length: int) -> None:
         super().__init__()
         self.shape = (length, length)
-        self.made: tuple[Place, Tensor] | None = None
+        self.made: list[tuple[Place, Tensor]] = []
+        self.fused: list[Any] = []  # what attention in one call is given
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         out = func(*args, **(kwargs or {}))
-        made = self.MAKING.search(getattr(func, "__name__", "")) and isinstance(out, Tensor)
-        if made and out.shape[-2:] == self.shape and out.unique().numel() == BINARY:
-            self.made = (place_of_call(), out)
+        square = isinstance(out, Tensor) and out.shape[-2:] == self.shape
+        if getattr(func, "__name__", "") in FUSED:
+            self.fused += [*args, *(kwargs or {}).values()]
+        elif square and out.unique().numel() <= BINARY:
+            parts = [m for m in self.made if any(m[1] is a for a in (*args, out))]
+            self.made = [m for m in self.made if all(m is not p for p in parts)]
+            if self.MAKING.search(getattr(func, "__name__", "")):
+                self.made.append((place_of_call(), out))
+            else:  # the same, inverted or with more axes
+                self.made += [(place, out) for place, _ in parts[:1]]
         return out
 
     @property
     def wrong(self) -> Place | None:
         """Where a mask is made that is no triangle: what lies ahead is not hidden as a whole."""
-        if self.made is None:
-            return None
-        mask = self.made[1].reshape(-1, *self.shape)[0].to(torch.float32)
-        ahead = mask[torch.ones(self.shape, dtype=torch.bool).triu(1)]
-        hidden = bool((ahead == ahead[0]).all() and (mask.diagonal() != ahead[0]).all())
-        return None if hidden else self.made[0]
+        return next((place for place, mask in self.made if not self._hides(mask)), None)
+
+    def _hides(self, mask: Any) -> bool:
+        if mask.unique().numel() < BINARY:  # a window longer than the input: is it used alone?
+            return not any(mask is given for given in self.fused)
+        one = mask.reshape(-1, *self.shape)[0].to(torch.float32)
+        ahead = one[torch.ones(self.shape, dtype=torch.bool).triu(1)]
+        return bool((ahead == ahead[0]).all() and (one.diagonal() != ahead[0]).all())
 
 
 class Values(TorchFunctionMode):

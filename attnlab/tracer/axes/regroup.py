@@ -157,7 +157,7 @@ def _channels_last(flow: Flow, before: list[Axis], shape: Sequence[int], call: C
     apart = math.prod(sizes[at + 1 :]) == new[at] != sizes[at] == new[at + 1]
     if sizes[:at] != new[:at] or not apart or {a.kind for a in channels} != {"feature"}:
         return False
-    if {a.kind for axis in places for a in axis} != {"index"}:
+    if not {a.kind for axis in places for a in axis} <= {"index", "free"}:
         return False
     names = [flow.names.axis(x) for x in before]
     flow.report(

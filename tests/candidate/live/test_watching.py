@@ -59,3 +59,22 @@ def test_a_mask_that_shows_what_lies_ahead_is_told_where_it_is_made():
         apart.ge(0) & apart.lt(3)
     assert band.wrong is not None
     assert window.wrong is None
+
+
+@pytest.mark.parametrize("window", [3, 99])
+def test_the_mask_that_shows_what_lies_ahead_is_told_among_others(window: int) -> None:
+    """Layers in turns have masks of their own; one that is only a part of another is none, and
+    one that hides nothing of a short input counts where attention takes it."""
+    rows = torch.arange(N)
+    apart = rows[:, None] - rows
+    x = torch.randn(1, N, 4)
+    with Masks(N) as both:
+        band = apart.abs().lt(window)[None]
+        torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=band)
+        torch.ones(N, N, dtype=torch.bool).tril()
+    with Masks(N) as parts:
+        far = apart.abs().ge(window)
+        FULL.tril().bool() & ~far
+    assert both.wrong is not None
+    assert both.wrong.line < parts.made[0][0].line
+    assert parts.wrong is None

@@ -127,6 +127,21 @@ def test_patches_that_are_cut_by_a_reshape_alone_join_channels_with_rows():
     assert [f.rule for f in trace.findings] == ["reshape-cut"]
 
 
+def test_places_of_a_picture_without_names_are_no_channels():
+    """A spectrogram has frames that nobody names, and a convolution makes places of them."""
+
+    class Patches(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.conv = nn.Conv2d(1, 20, 4, stride=4)
+
+        def forward(self, x):
+            return self.conv(x.unsqueeze(1)).reshape(2, -1, 20)
+
+    trace = attnlab.trace(Patches(), torch.randn(2, 16, 24)).trace
+    assert [f.rule for f in trace.findings] == ["reshape-cut"]
+
+
 @pytest.mark.filterwarnings("ignore:The use of `x.T`")
 def test_a_batch_whose_axes_are_all_reversed():
     """`x.T` is the transpose of a matrix, and of a batch it is not."""
