@@ -5,8 +5,10 @@ capture -> Pairing -> Search -> Diagnosis
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import inf
 
 from torch import Tensor
 
@@ -39,6 +41,7 @@ class Draw:
     edited: Run | None = None  # what changed texts of mine return
     with_change: Callable[[str, Lines], Side] | None = None
     holds: Holds | None = None  # whether changes are right at other sizes
+    until: float = inf  # by `time.monotonic`: what is found by then is told
 
 
 def diagnose(draw: Draw, again: Draw, sizes: Mapping[str, int], sources: Sources) -> DiffReport:
@@ -74,7 +77,7 @@ def _searched(
 ) -> tuple[Repaired, tuple[Diagnosis, ...]]:
     """What is wrong, by the first way that tells it for certain: values of the reference put in
     place of one fault, changes of the text, values put in place of several, changed values."""
-    found = Search(draw.mine, draw.theirs).find(start)
+    found = Search(draw.mine, draw.theirs, draw.until).find(start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
     untold = not loaded and not _tells(named)
@@ -82,8 +85,9 @@ def _searched(
     fix = fix and _with_relation(fix, named)
     if fix and fix.confirmed:
         return found, (fix,)
-    if not fix and (not found.whole or found.vague):
-        bold = Search(draw.mine, draw.theirs, bold=True).find(start)
+    late = time.monotonic() > draw.until
+    if not fix and not late and (not found.whole or found.vague):
+        bold = Search(draw.mine, draw.theirs, draw.until, bold=True).find(start)
         runs = found.runs + bold.runs
         better = bold.whole and (not found.whole or bold.vague < found.vague)
         found = replace(bold if better else found, runs=runs)
@@ -91,7 +95,7 @@ def _searched(
     vague = found.vague or any(d.relation in VAGUE for d in named)
     if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
         return found, loaded
-    if not named or (vague and not any(d.confirmed for d in named)):
+    if not late and (not named or (vague and not any(d.confirmed for d in named))):
         second = Pairing(again.mine({}), again.theirs)
         guessed = guess(draw.mine, found.first, sizes, (again.mine, second))
         if guessed:
@@ -142,7 +146,7 @@ def _fixed(
         return None
     file = files.pop()
     text, theirs = sources.mine[file], list(dict.fromkeys(sources.theirs.values()))
-    trials = Trials(draw.edited, again.edited, right, draw.holds)
+    trials = Trials(draw.edited, again.edited, right, draw.holds, draw.until)
     suspects = {line for d in named if d.file == file for line in (d.line, d.end_line)}
     fix = find_fix(first, text, theirs, trials, suspects)
     if fix is None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
@@ -51,12 +52,13 @@ Run = Callable[[str, Sequence[Lines], float], tuple[Sequence[Tensor | None], flo
 
 class Trials(NamedTuple):
     """Runs changes of a text: on a first draw, on a second one with its right output, and at other
-    sizes."""
+    sizes; none is begun after `until`, by `time.monotonic`."""
 
     first: Run
     second: Run
     right: Tensor
     holds: Holds
+    until: float
 
 
 @dataclass(frozen=True)
@@ -112,7 +114,9 @@ def find_fix(
     same, _ = trials.first(text, [UNCHANGED], SECONDS)
     if not same or (same[0] is not None and equal(same[0], right)):
         return None  # it is right as it is: what it kept of earlier calls is wrong
-    while left > 0 and (batch := list(islice(changes, BATCH))):
+    while (left := min(left, trials.until - time.monotonic())) > 0 and (
+        batch := list(islice(changes, BATCH))
+    ):
         if hits and batch[0].rank > hits[0].rank:
             break
         results, took = trials.first(text, [change.lines for change in batch], left)

@@ -81,11 +81,14 @@ class Repaired:
 class Search:
     """Repairs mine step by step."""
 
-    def __init__(self, mine: Rerun, theirs: Side, bold: bool = False) -> None:
-        """`bold` also repairs steps after which nothing more is right: there may be two faults."""
+    def __init__(
+        self, mine: Rerun, theirs: Side, until: float = float("inf"), bold: bool = False
+    ) -> None:
+        """Nothing is begun after `until`, by `time.monotonic`. `bold` also repairs steps after
+        which nothing more is right: there may be two faults."""
         self.rerun, self.theirs, self.bold = mine, theirs, bold
         self.runs, self.most_runs, self.scored = 0, MOST_RUNS, 0
-        self.ends = time.process_time() + SECONDS
+        self.ends, self.until = time.process_time() + SECONDS, until
         self.patches: dict[tuple[int, int], Tensor] = {}
         self.repairs: list[Repair] = []
         self.passed: dict[tuple[int, int], int] = {}  # steps that are left alone
@@ -128,7 +131,7 @@ class Search:
         What one line makes several times from right values, queries and keys, is repaired at once.
         """
         for index in pairing.wrong:
-            if time.process_time() > self.ends:
+            if time.process_time() > self.ends or time.monotonic() > self.until:
                 return None
             if not self._is_open(side, index) or self._region(side, pairing, index) is None:
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
@@ -53,6 +54,7 @@ NARROW = (
 LONGER = "--timeout gives it more seconds; smaller sizes need fewer, as in --sizes S=3"
 NAMES = 4  # of what learns wrongly that a message has
 ELSEWHERE = 2  # sets of sizes at which a change of the text must hold as well
+MATCHED, TOLD = 0.35, 0.75  # shares of the time limit, for matching weights and for all
 PATIENCE = 4.0  # seconds of CPU that trying some changes may take
 
 
@@ -75,6 +77,8 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
 
 
 def _compare(context: GradingContext, job: Job) -> DiffReport:
+    begun = time.monotonic()
+    matched, until = (begun + share * job.limits.seconds for share in (MATCHED, TOLD))
     if context.reference is not None:
         context.reference.names = job.reference_names
         context.reference.own_init = job.reference_init
@@ -96,7 +100,7 @@ def _compare(context: GradingContext, job: Job) -> DiffReport:
         try:
             probe.equip()
             known = report.weights if report.guessed else {}
-            report = _compare_at(probe, job, files, others[:ELSEWHERE], known)
+            report = _compare_at(probe, job, files, others[:ELSEWHERE], known, (matched, until))
         except BadReference as error:  # as where an even size of a head was drawn odd
             refused = error
             continue
@@ -119,18 +123,20 @@ def _compare_at(
     files: Checkpoints,
     others: Sequence[Sizes],
     guess: Mapping[str, str],
+    ends: tuple[float, float],
 ) -> DiffReport:
-    """The report at these sizes; `guess` is the map of weights at the sizes before."""
+    """The report at these sizes; `guess` is the map of weights at the sizes before. When to stop
+    matching weights, and to tell what was found, is in `ends`."""
     report = DiffReport(outcome="same")
     known = all(job.checkpoints) or not probe.loaded.refusal
-    likely = {} if known else load_likely_weights(probe, guess)
+    likely = {} if known else load_likely_weights(probe, guess, ends[0])
     if likely is None or (likely and files.sizes):
         refused = DiffReport(outcome="cannot-compare", message=probe.loaded.refusal)
         return replace(refused, hint=MAPPED if job.own else "")
     if files.sizes:
         files.load(probe)
     for mask, drawn in draws_by_mask(probe):
-        report, right = _each_output(probe, mask, drawn, others, _sources(job))
+        report, right = _each_output(probe, mask, drawn, others, _sources(job), ends[1])
         if report.outcome == "same" and not report.returned:
             report = _with_gradients(report, probe, drawn, _sources(job))
             if report.outcome == "same" and right is not None and right.isnan().any():
@@ -144,14 +150,19 @@ def _compare_at(
 
 
 def _each_output(
-    probe: Probe, mask: Mask, drawn: Sequence[Inputs], others: Sequence[Sizes], sources: Sources
+    probe: Probe,
+    mask: Mask,
+    drawn: Sequence[Inputs],
+    others: Sequence[Sizes],
+    sources: Sources,
+    until: float,
 ) -> tuple[DiffReport, Tensor | None]:
     """What is to say of the first returned tensor that differs, or of all; and what the reference
     returns first."""
 
     def draws_of(pick: int) -> tuple[Draw, Draw]:
         one, two = (_draw(probe, inputs, pick) for inputs in drawn)
-        return replace(one, holds=_holds_at(others, probe, mask, pick)), two
+        return replace(one, holds=_holds_at(others, probe, mask, pick), until=until), two
 
     draws = draws_of(0)
     right = draws[0].theirs.result

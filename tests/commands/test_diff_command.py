@@ -488,6 +488,51 @@ def test_guessed_pictures_are_small_unless_the_user_says_how_large(shell):
     Path("mine.py").write_text(PICTURES.replace("relu", "sigmoid"))
     Path("theirs.py").write_text(PICTURES)
     said = shell("diff", "mine.py:Stem", "theirs.py:Stem")
-    assert (said.code, "8×12" in said.out, "32" in said.out) == (1, True, False)
+    assert (said.code, "8\u00d712" in said.out, "32" in said.out) == (1, True, False)
     said = shell("diff", "mine.py:Stem", "theirs.py:Stem", "--input", "img: B 3 18 18")
-    assert (said.code, "18×18" in said.out, "8×12" in said.out) == (1, True, False)
+    assert (said.code, "18\u00d718" in said.out, "8\u00d712" in said.out) == (1, True, False)
+
+
+IN_ANOTHER_ORDER = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, width=12):
+        super().__init__()
+        self.d, self.c, self.b, self.a = (nn.Linear(width, width) for _ in range(4))
+
+    def forward(self, x):
+        x = x.softmax(1)
+        x = torch.tanh(self.a(x))
+        x = torch.tanh(self.b(x))
+        x = torch.tanh(self.c(x))
+        return self.d(x)
+"""
+IN_ORDER = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, dim=12):
+        super().__init__()
+        self.first, self.second, self.third, self.last = (nn.Linear(dim, dim) for _ in range(4))
+
+    def forward(self, inputs):
+        hidden = self.first(inputs.softmax(2)).tanh()
+        hidden = self.third(self.second(hidden).tanh()).tanh()
+        return self.last(hidden)
+"""
+
+
+def test_a_fault_at_the_very_start_does_not_hide_which_weights_are_which(shell):
+    """All that comes after it is wrong, and four layers of one shape are defined backwards: with
+    the reference's value in its place the others are told apart."""
+    Path("mine.py").write_text(IN_ANOTHER_ORDER.lstrip())
+    Path("theirs.py").write_text(IN_ORDER)
+    said = shell("diff", "mine.py:Net", "theirs.py:Net", "--json").json
+    (named,) = said["diagnosis"]
+    assert (named["line"], named["relation"]) == (11, "softmax-axis")
+    assert said["weights"]["b.weight"] == "second.weight"
