@@ -21,6 +21,7 @@ class LossCall:
     reduction: str = "mean"
     probabilities: bool = False  # its scores sum to 1 and none is negative
     log_probabilities: bool = False  # their exponentials sum to 1
+    below: bool = False  # a target of kl_div is below 0, where probabilities are taken
     none_positive: bool = False  # as logarithms of probabilities are
     shift: int | None = None  # positions that targets are ahead of the model's input ids
     agreement: float = 0.0  # the share of targets that are the ids at that distance
@@ -114,6 +115,10 @@ class Schedule:
     horizon: int | None = None  # moves after which it is over, or begins anew
     shared: int = 0  # moves that came with an optimizer step each
     warm_up: int = 0  # moves after which a rate that begins low is near its top
+    peak: float = (
+        0.0  # the largest factor of a script's function; 0 where it grows on or there are several
+    )
+    base: float = 0.0  # the rate of the optimizer that it is multiplied with
 
 
 @record

@@ -121,6 +121,9 @@ class Surroundings:
 
     def schedules(self) -> Iterator[Schedule]:
         for scheduler, place, moves, shared in self._moves.values():
+            factors = _factors(scheduler)
+            grows = factors[-1:] > factors[LONGEST // 2 :][:1]
+            several = len(set(vars(scheduler).get("lr_lambdas", ()))) > 1  # one for each group
             yield Schedule(
                 kind=type(scheduler).__name__,
                 file=place[0],
@@ -128,6 +131,8 @@ class Surroundings:
                 moves=moves,
                 horizon=_horizon(scheduler),
                 warm_up=_warm_up(scheduler),
+                peak=0.0 if grows or several else max(factors, default=0.0),
+                base=next(iter(getattr(scheduler, "base_lrs", ())), 0.0),
                 shared=shared,
             )
 
@@ -272,15 +277,21 @@ def _horizon(scheduler: Any) -> int | None:
     return None
 
 
+def _factors(scheduler: Any) -> list[float]:
+    """What the rate of the first group is multiplied with, move by move."""
+    functions = [f for f in vars(scheduler).get("lr_lambdas", ())[:1] if callable(f)]
+    try:
+        return [float(f(n)) for f in functions for n in range(LONGEST)]
+    except Exception:  # of a function of the script's own
+        return []
+
+
 def _warm_up(scheduler: Any) -> int:
     """After how many moves a rate that begins low comes near its top; 0 where it does not."""
     known = vars(scheduler)
     if "start_factor" in known and known["start_factor"] < LOW:
         return int(known["total_iters"])
-    try:
-        factors = [float(f(n)) for f in known.get("lr_lambdas", ())[:1] for n in range(LONGEST)]
-    except Exception:  # of a function of the script's own
-        return 0
+    factors = _factors(scheduler)
     top = max(factors, default=0.0)
     if top <= 0 or factors[0] > LOW * top:
         return 0

@@ -89,6 +89,7 @@ class _Seen:
         self.phase = 0  # the last in which it learned
         self.learning = self.other = self.in_eval = self.in_train = self.evaluated_in_train = 0
         self.first: look.ModuleCall | None = None  # the first call for gradients
+        self.batches: set[int] = set()  # that it learned from
         self.drawn = self.draws = 0  # the last input without gradients in train mode, and how often
 
 
@@ -250,6 +251,9 @@ class TrainingWatch:
         module, out = call.module, call.output
         seen = self.models.setdefault(id(module), _Seen(module, place))
         learns = torch.is_grad_enabled() and any(t.requires_grad for t in tensors_in(out))
+        given = _digest((call.args, call.kwargs)) if learns or module.training else 0
+        if learns:
+            seen.batches.add(given)
         if learns and not self._coasting:
             self.last = call
             seen.first, seen.phase = seen.first or call, self.phase
@@ -257,13 +261,14 @@ class TrainingWatch:
             seen.drawn = 0
             seen.in_eval += not (module.training or _mostly_frozen(module))
             seen.in_train += module.training
-            self._batches.add(_digest((call.args, call.kwargs)))
+            self._batches.add(given)
             if self.space is not None:
                 self.rows.update(rows_of_call(call))
         elif not learns:
             seen.other += 1
             if module.training and not torch.is_grad_enabled():
-                given = _digest((call.args, call.kwargs))
+                if given in seen.batches and not _drops(module):
+                    return  # a monitor: statistics of the batch that it learns from
                 seen.draws = seen.draws + 1 if given == seen.drawn else 1
                 seen.drawn, seen.evaluation = given, place
                 seen.evaluated_in_train += 1 if seen.draws < DRAWS else 0
@@ -334,7 +339,11 @@ class TrainingWatch:
             reduction=reduction,
             probabilities=probable,
             log_probabilities=(several or name in ("kl_div", "ctc_loss"))
-            and look.are_log_probabilities(scores if several else scores.movedim(-1, 1)),
+            and (
+                look.are_log_probabilities(scores if several else scores.movedim(-1, 1))
+                or (name == "kl_div" and look.are_log_probabilities(scores))
+            ),
+            below=name == "kl_div" and not given["log_target"] and bool((target < -1e-4).any()),
             none_positive=several and not bool((scores > 0).any()),
             **found._asdict(),
         )
@@ -715,10 +724,13 @@ def _parameters_of(optimizer: Optimizer) -> list[Tensor]:
     return [p for group in optimizer.param_groups for p in group["params"]]
 
 
+def _drops(module: nn.Module, kinds: tuple[type, ...] = MODAL[:1]) -> bool:
+    """Whether it has layers of these kinds that differ by the mode."""
+    layers = (m for m in module.modules() if isinstance(m, kinds))
+    return any((getattr(m, "p", 1.0) or 0.0) > 0 for m in layers)
+
+
 def _model(seen: _Seen) -> Model:
-    modal = any(
-        isinstance(m, MODAL) and (getattr(m, "p", 1.0) or 0.0) > 0 for m in seen.module.modules()
-    )
     return Model(
         kind=type(seen.module).__name__,
         file=seen.place[0],
@@ -730,7 +742,7 @@ def _model(seen: _Seen) -> Model:
         evaluated_in_train=seen.evaluated_in_train,
         evaluation_file=seen.evaluation[0],
         evaluation_line=seen.evaluation[1],
-        drops=modal,
+        drops=_drops(seen.module, MODAL),
     )
 
 

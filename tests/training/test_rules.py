@@ -159,6 +159,26 @@ def test_the_same_written_rightly_raises_nothing(changes, tmp_path):
     assert [(f.rule, f.message) for f in grave(watched(tmp_path, changes)[2])] == []
 
 
+@pytest.mark.parametrize(
+    ("given", "drop", "told"), [("x", 0.0, 0), ("x", 0.1, 1), ("x + 1", 0.0, 1)]
+)
+def test_batch_statistics_may_be_those_of_the_batch_learned_from(given, drop, told, tmp_path):
+    """A monitor runs the model once more on it; dropout, and any other batch, are another thing."""
+    text = f"""
+import torch
+from torch import nn
+model = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4), nn.Dropout({drop}), nn.Linear(4, 1))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for step in range(8):
+    x = torch.randn(6, 3)
+    loss = model(x).pow(2).mean()
+    optimizer.zero_grad(); loss.backward(); optimizer.step()
+    with torch.no_grad():
+        model({given})
+"""
+    assert ("train-while-evaluating" in rules_of(text, tmp_path)) == told
+
+
 def test_the_script_ends_after_the_steps_and_its_files_are_kept_apart(tmp_path, monkeypatch):
     """Nothing is written beside it; what it reads back is what it wrote."""
     monkeypatch.chdir(tmp_path)

@@ -65,6 +65,11 @@ for step in range(5):
     loss = (head(torch.randn(4, 3)) + head.lora_A.sum()).pow(2).mean()
     optimizer.zero_grad(); loss.backward(); optimizer.step()"""
 WARM = "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: min(1.0, (n + 1) / {}))"
+RATE = (
+    "schedule = torch.optim.lr_scheduler.LambdaLR(optimizer, lambda n: {} * min(1.0, (n + 1) / {}))"
+)
+LOGS = """F.kl_div(model(x).log_softmax(-1), model(x).detach().{}(-1), log_target={},
+        reduction="batchmean")"""
 NORMED = "model.insert(1, nn.BatchNorm1d(32)); slow = copy.deepcopy(model)"
 WIDE = "[nn.init.normal_(m.weight) for m in model if isinstance(m, nn.Linear)]"
 
@@ -95,6 +100,9 @@ def grave(changes, tmp_path, steps=10):
         ("rows-shared", {"data": WINDOWS}),
         ("loss-broadcast", {"loss": "F.mse_loss(model(x)[:, :1], y.float())"}),
         ("logits-into-nll", {"loss": "F.kl_div(model(x).softmax(-1), F.one_hot(y, 3).float())"}),
+        ("divergence-target", {"loss": LOGS.format("log_softmax", False)}),
+        ("divergence-target", {"loss": LOGS.format("cumsum", False)}),
+        ("rate-squared", {"schedule": RATE.format(1e-3, 100)}),
         ("weight-decay", {"parameters": GROUPS}),
         ("initialization", {"setup": WIDE.replace("weight)", "weight, std=3.0)"), "after": "pass"}),
         ("adapters-frozen", {"end": PHASE}),
@@ -125,6 +133,12 @@ def test_a_slip_around_the_loop_is_found(rule, changes, tmp_path):
         {"setup": NORMED, "after": f"{RIGHT['after']}; "
          "[s.copy_(p) for s, p in zip(slow.buffers(), model.buffers())]"},
         {"loss": "F.kl_div(model(x).log_softmax(-1), F.one_hot(y, 3).float(), reduction='sum')"},
+        {"loss": LOGS.format("softmax", False)},
+        {"loss": LOGS.format("log_softmax", True)},
+        {"loss": "F.kl_div(model(x)[..., None].log_softmax(1), x[:, :3, None].softmax(1), "
+                 "reduction='sum')"},
+        {"schedule": RATE.format(1.0, 100), "after": "schedule.step()", "epoch": "pass"},
+        {"schedule": RATE.format(1.0, 10**5), "after": "schedule.step()", "epoch": "pass"},
         {"end": PHASE.replace("requires_grad=False", "requires_grad=True")},
     ],
 )  # fmt: skip

@@ -160,6 +160,12 @@ def divergences(log: TrainingLog) -> Iterator[Finding]:
             yield found("logits-into-nll", _at(call), call=call)
 
 
+def divergence_targets(log: TrainingLog) -> Iterator[Finding]:
+    """A kl_div whose target is not what its `log_target` says."""
+    for call in _steady(log, lambda c: c.below):
+        yield found("divergence-target", _at(call), call=call)
+
+
 def begins_beside_guessing(log: TrainingLog) -> LossCall | None:
     """The first loss, where it is far from that of guessing."""
     call = next((c for c in log.losses if c.step == 0 and c.classes > 1), None)

@@ -13,6 +13,7 @@ from attnlab.training.rules.base import found, line_of
 from attnlab.training.rules.losses import begins_beside_guessing
 
 SEVERAL = 4  # steps that must show the same
+RATE = 0.05  # that is meant as a rate, not as a factor of one
 LONG = 50  # moves of a warm-up that hardly counts in epochs
 FAST = 0.8  # of the distance that a slow copy goes in one step
 ADAPTERS = re.compile(
@@ -76,6 +77,19 @@ def warm_up_stands(log: TrainingLog) -> Iterator[Finding]:
                 schedule=schedule,
                 steps=len(log.steps),
                 rate=log.steps[-1].rate,
+            )
+
+
+def rates_as_factors(log: TrainingLog) -> Iterator[Finding]:
+    """A function of a schedule that gives the rate itself, where a factor is asked for."""
+    for schedule in log.schedules:
+        if schedule.kind == "LambdaLR" and 0 < schedule.peak < RATE and 0 < schedule.base < RATE:
+            yield found(
+                "rate-squared",
+                (schedule.file, line_of(log.source, r"\bLambdaLR\(", 0, 0) or schedule.line),
+                f"the function of LambdaLR gives at most {schedule.peak:.3g}, and multiplies the "
+                f"optimizer's own rate {schedule.base:.3g} with it: what is used is at most "
+                f"{schedule.peak * schedule.base:.3g}. Return a factor, 1.0 for the full rate",
             )
 
 
