@@ -6,7 +6,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from attnlab.target.source_walk import Function, Told, called, line_of, scopes
+from attnlab.target.source_walk import Function, Told, arguments, called, line_of, scopes
 
 # By loss: what its first argument must not have gone through, what it takes, what helps.
 TAKES = {
@@ -25,13 +25,14 @@ MODULES = {
     "KLDivLoss": "kl_div",
     "NLLLoss": "nll_loss",
 }
+SAME = {"flatten", "view", "reshape", "detach", "contiguous", "clone", "unsqueeze", "squeeze"}
 IGNORED = r"-100|ignore_?(index|id|label)?"
 NORMS = {"BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "SyncBatchNorm"}
 
 
 def probability_arguments(tree: ast.Module) -> Iterator[Told]:
     """A loss that wants logits, or their logarithms, and gets probabilities."""
-    losses = dict[str, str]()
+    losses, says_so = dict[str, str](), "log_target" in ast.unparse(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Assign) and called(node.value) in MODULES:
             losses |= {ast.unparse(t): MODULES[called(node.value)] for t in node.targets}
@@ -46,7 +47,7 @@ def probability_arguments(tree: ast.Module) -> Iterator[Told]:
             given = [*node.args[:1], *(k.value for k in node.keywords if k.arg == "input")]
             if loss not in TAKES or not given:
                 continue
-            first = made.get(given[0].id, given[0]) if isinstance(given[0], ast.Name) else given[0]
+            first = _peeled(given[0], made)
             through, wanted, help_ = TAKES[loss]
             if called(first) == through:
                 yield Told(
@@ -55,6 +56,22 @@ def probability_arguments(tree: ast.Module) -> Iterator[Told]:
                     f"{loss} takes {wanted}, and gets {ast.unparse(first)[:60]} (line "
                     f"{line_of(first)}): {help_}",
                 )
+            given = [*node.args[1:2], *(k.value for k in node.keywords if k.arg == "target"), node]
+            target = _peeled(given[0], made) if loss == "kl_div" else node
+            if called(target) in ("log_softmax", "log") and not says_so:
+                yield Told(
+                    node.lineno,
+                    "divergence-target",
+                    f"kl_div takes probabilities as its target, and gets {ast.unparse(target)[:60]}"
+                    f" (line {line_of(target)}): pass log_target=True, or use softmax",
+                )
+
+
+def _peeled(value: ast.expr, made: dict[str, ast.expr]) -> ast.expr:
+    """What a name stands for, without a change of its shape."""
+    value = made.get(getattr(value, "id", ""), value)
+    given = arguments(value) if called(value) in SAME else []
+    return _peeled(given[0], {}) if given else value
 
 
 def masked_labels(tree: ast.Module) -> Iterator[Told]:

@@ -189,4 +189,30 @@ def roots_in_name_only(tree: ast.Module) -> Iterator[Told]:
             )
 
 
-RULES = (coefficients_without_root, roots_in_name_only)
+BETAS = re.compile(r"betas?(_?(t|schedule))?", re.IGNORECASE)
+SMALL = r"[\w.]*linspace\((0\.0\d*|\d(\.\d+)?e-\d+), 0\.[0-4]\d*\b"  # as betas are
+
+
+def products_of_betas(tree: ast.Module) -> Iterator[Told]:
+    """`torch.cumprod(betas, 0)`: what is left of a sample is a product of alphas, 1 - beta."""
+    text = ast.unparse(tree) if "cumprod" in words(tree) else ""
+    for node in ast.walk(tree) if text else ():
+        if not isinstance(node, ast.Call) or called(node) != "cumprod":
+            continue
+        given = ast.unparse(getattr(node.func, "value", node))
+        if given in ("torch", "np", "numpy", "jnp") and node.args:
+            given = ast.unparse(node.args[0])
+        name = given.rpartition(".")[2] if re.fullmatch(r"[\w.]+", given) else "0"
+        turned = re.search(rf"\b{name}'?(?: =|,) .*\b1(\.0)? - ", text)
+        named = BETAS.fullmatch(name) and re.search(rf"\b1(\.0)? - (\w+\.)?{name}\b", text)
+        if (named or re.search(rf"\b{name}'?(?: =|,) {SMALL}", text)) and not turned:
+            yield Told(
+                node.lineno,
+                "product-of-betas",
+                f"`{ast.unparse(node)[:60]}` multiplies the betas, and is almost 0 from the first "
+                "steps on: every sample is noise alone. What is left of a sample is the product "
+                f"of the alphas, 1 - {name}",
+            )
+
+
+RULES = (coefficients_without_root, roots_in_name_only, products_of_betas)

@@ -35,8 +35,10 @@ def rates_as_factors(tree: ast.Module) -> Iterator[Told]:
         for function in given:
             bound = getattr(function, "args", None) if called(function) == "partial" else None
             inner = bound[0] if bound else function
-            body: ast.AST | None = functions.get(_word(inner))
-            body = inner if isinstance(inner, ast.Lambda) else body
+            made = functions.get(called(inner) or _word(inner))  # also by one that makes functions
+            body: ast.AST | None = inner if isinstance(inner, ast.Lambda) else made
+            if isinstance(inner, ast.Lambda) and called(inner.body) in functions:
+                body = functions[called(inner.body)]
             names = [] if body is None else [t for r, t in rates.items() if _returns(body, r)]
             if names:
                 yield Told(

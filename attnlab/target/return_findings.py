@@ -21,6 +21,8 @@ from attnlab.target.source_walk import (
 DISCOUNT = re.compile(r"gamma|discount", re.IGNORECASE)
 REWARD = re.compile(r"^(.*_)?(rewards?|rews?|rwds?|r|rs|r_?t|deltas?|td\w*)$", re.IGNORECASE)
 OTHER = re.compile(r"normali[sz]|running|scal|std|elig|trace", re.IGNORECASE)  # forward by right
+RUNNING = re.compile(r"running(_?(add|sum|return|reward|total|g|r))?$", re.IGNORECASE)
+ERRORS = re.compile(r"(delta|td)", re.IGNORECASE)
 TURNS = {"reversed", "flip", "flipud", "flip_", "reverse"}
 
 
@@ -47,21 +49,27 @@ def returns_of_the_past(tree: ast.Module) -> Iterator[Told]:
 def _accumulated(node: ast.AST, loop: ast.For) -> tuple[str, ast.Assign] | None:
     """The name that a statement of the loop sums up rewards in, each with the sum before."""
     drawn = {n.id for n in ast.walk(loop.target) if isinstance(n, ast.Name)}
+    inside = (t.id for n in ast.walk(loop) for t, _ in pairs_of(n) if isinstance(t, ast.Name))
+    worked_out = {name for name in inside if ERRORS.match(name)}  # as those of GAE
     for target, value in pairs_of(node):
         before = {ast.unparse(target)}
-        if isinstance(target, ast.Subscript) and ast.unparse(target.slice) in drawn:
-            owner, at = ast.unparse(target.value), ast.unparse(target.slice)
-            before = {f"{owner}[{at} - 1]"}
-        elif not isinstance(target, ast.Name) or OTHER.search(target.id):
+        at = _place(target) if isinstance(target, ast.Subscript) else ""
+        if isinstance(target, ast.Subscript) and at in drawn:
+            here = ast.unparse(target)  # `out[t]`, or of a batch `out[:, t]`
+            before = {re.sub(rf"\b{at}\b(?=[^\[]*\]$)", f"{at} - 1", here)}
+        elif not isinstance(target, ast.Name) or (
+            OTHER.search(target.id) and not (RUNNING.match(target.id) and _is_kept(loop, target.id))
+        ):
             continue
         parts = [ast.parse(text, mode="eval").body for text, n in terms(value, {}).items() if text]
         if len(parts) != 2 or not isinstance(node, ast.Assign):
             continue
         for reward, rest in (parts, parts[::-1]):
-            factors = [ast.unparse(f) for f in _factors(rest)]
-            if not before & {*factors} or not any(map(DISCOUNT.search, factors)):
+            parts_of = [ast.unparse(f) for f in factors(rest)]
+            if not before & {*parts_of} or not any(map(DISCOUNT.search, parts_of)):
                 continue
-            if _is_reward(reward, drawn):
+            kept = worked_out if _is_kept(loop, ast.unparse(target)) else set()
+            if _is_reward(reward, drawn | kept):
                 return ast.unparse(target), node
     return None
 
@@ -71,14 +79,26 @@ def _is_reward(node: ast.expr, drawn: set[str]) -> bool:
     while isinstance(node, ast.Call) and called(node) in ("float", "item", "tensor"):
         node = node.args[0] if node.args else getattr(node.func, "value", node)
     if isinstance(node, ast.Subscript):
-        at = ast.unparse(node.slice).partition(",")[0].strip("(")
-        return at in drawn and bool(REWARD.match(base(node).rpartition(".")[2]))
+        return _place(node) in drawn and bool(REWARD.match(base(node).rpartition(".")[2]))
     return isinstance(node, ast.Name) and node.id in drawn and bool(REWARD.match(node.id))
 
 
-def _factors(node: ast.expr) -> list[ast.expr]:
+def _place(node: ast.Subscript) -> str:
+    """Which step a subscript takes: t of `r[t]`, `r[t, 0]` and `r[:, t]`."""
+    index = node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+    return next((ast.unparse(i) for i in index if not isinstance(i, ast.Slice)), "")
+
+
+def _is_kept(loop: ast.For, name: str) -> bool:
+    """Whether the sum of each step is put into a list or a tensor, as no statistic is."""
+    stored = rf"\.(append|insert|appendleft)\((\w+, )?{re.escape(name)}\b|\] = {re.escape(name)}$"
+    return re.search(stored, ast.unparse(loop), re.MULTILINE) is not None
+
+
+def factors(node: ast.expr) -> list[ast.expr]:
+    """What a product multiplies."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
-        return _factors(node.left) + _factors(node.right)
+        return factors(node.left) + factors(node.right)
     return [node]
 
 

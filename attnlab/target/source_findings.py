@@ -21,6 +21,7 @@ from attnlab.target.argument_findings import (
     unread_masks,
 )
 from attnlab.target.block_findings import RULES as BLOCK_RULES
+from attnlab.target.bootstrap_findings import RULES as BOOTSTRAP_RULES
 from attnlab.target.cache_findings import RULES as CACHE_RULES
 from attnlab.target.convolution_findings import RULES as CONVOLUTION_RULES
 from attnlab.target.data_findings import overlapping_windows, separate_shuffles
@@ -58,6 +59,7 @@ from attnlab.target.split_findings import RULES as SPLIT_RULES
 from attnlab.target.state_findings import RULES as STATE_RULES
 from attnlab.target.streaming_findings import RULES as STREAMING_RULES
 from attnlab.target.sum_findings import RULES as SUM_RULES
+from attnlab.target.temperature_findings import RULES as TEMPERATURE_RULES
 from attnlab.target.token_findings import ids_of_zero, ignored_ends, lost_ties, pooled_tokens
 from attnlab.target.view_findings import RULES as VIEW_RULES
 from attnlab.target.zero_findings import RULES as ZERO_RULES
@@ -109,6 +111,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *POLARITY_RULES,
         *RATE_RULES,
         *RETURN_RULES,
+        *BOOTSTRAP_RULES,
         *DECAY_RULES,
         *STREAMING_RULES,
         *ROTARY_RULES,
@@ -122,6 +125,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *NOISE_RULES,
         *NORMALISATION_RULES,
         *OBJECTIVE_RULES,
+        *TEMPERATURE_RULES,
     )
     known: set[tuple[str, int]] = set()
     lines = text.splitlines()

@@ -64,6 +64,26 @@ def test_a_loss_gets_what_it_takes(text, expected):
 
 
 @pytest.mark.parametrize(
+    ("target", "more", "found"),
+    [
+        ("F.log_softmax(teacher, -1)", "", True),
+        ("teacher.softmax(-1).log().flatten(0, 1)", "", True),
+        ("F.softmax(teacher, -1)", "", False),
+        ("F.log_softmax(teacher, -1)", ", log_target=True", False),
+    ],
+)
+@pytest.mark.parametrize("call", ["F.kl_div", "nn.KLDivLoss(reduction='sum')"])
+def test_a_divergence_takes_probabilities_as_its_target(call, target, more, found):
+    """Unless it says that they are logarithms; a change of shape hides nothing."""
+    made, given = (f"{call[:-1]}{more})", "") if call.endswith(")") else (call, more)
+    text = (
+        f"soft = {target}\ndivergence = {made}\nloss = divergence(x.log_softmax(-1), soft{given})"
+    )
+    text = text.replace("divergence(", "F.kl_div(") if "Loss" not in call else text
+    assert [line for rule, line in rules(text) if rule == "divergence-target"] == [3] * found
+
+
+@pytest.mark.parametrize(
     ("before", "after", "expected"),
     [
         ("pass", "labels = torch.where(masked, inputs, -100 * one)", [("labels-overwritten", 6)]),

@@ -90,3 +90,22 @@ def test_a_product_of_any_name_has_a_root(noised, found):
     buffers = "self.register_buffer('abar', (1 - betas).cumprod(0))"
     if "kept" not in noised and "noisy" not in noised:
         assert lines(TABLES.format(made=buffers, noised=noised)) == [7] * found
+
+
+@pytest.mark.parametrize(
+    ("made", "found"),
+    [
+        ("bar = torch.cumprod(betas, 0); alphas = 1 - betas", True),
+        ("self.bar = self.betas.cumprod(dim=0); a = 1.0 - self.betas", True),
+        ("noise = torch.linspace(1e-4, 0.02, n); bar = np.cumprod(noise)", True),
+        ("bar = torch.cumprod(1 - betas, 0)", False),
+        ("betas = 1 - torch.linspace(1e-4, 0.02, n); bar = betas.cumprod(0); a = 1 - betas", False),
+        ("alphas = 1 - betas; bar = alphas.cumprod(0)", False),
+        ("betas = torch.linspace(0.9, 0.99, n); kept = torch.cumprod(betas, 0)", False),
+        ("seen = torch.cumprod(1 - alpha + 1e-10, -1)", False),
+    ],
+)
+def test_a_sample_is_kept_by_a_product_of_alphas(made, found):
+    """Of betas it is 0 at once; names are asked for only where 1 - beta stands somewhere."""
+    rules = [f.line for f in source_findings(made, "net.py") if f.rule == "product-of-betas"]
+    assert rules == [1] * found

@@ -22,6 +22,8 @@ scheduler = LambdaLR(optimizer, lr_lambda={given})
         ("it / warm_up", "least + 0.5 * (learning_rate - least)", "get_lr", [8]),
         ("it / warm_up", "least / learning_rate", "get_lr", []),
         ("learning_rate", "least", "lambda it: get_lr(it) / learning_rate", []),
+        ("learning_rate * it", "least", "lambda it: get_lr(it)", [8]),
+        ("it / warm_up", "1.0", "lambda it: get_lr(it)", []),
         ("it / warm_up", "1.0", "lambda it: learning_rate * 0.9**it", [8]),
     ],
 )
@@ -58,6 +60,21 @@ class Trainer:
 """
     rules = [f.line for f in source_findings(text, "net.py") if f.rule == "rate-squared"]
     assert rules == [5] * found
+
+
+def test_a_factor_may_come_from_a_function_that_makes_one():
+    """What the inner function returns is what counts."""
+    text = """
+def make(cfg):
+    def factor(step):
+        return cfg.lr * min(1, step / cfg.warm_up)
+    return factor
+optimizer = AdamW(groups, lr=cfg.lr)
+scheduler = LambdaLR(optimizer, make(cfg))
+"""
+    for told, source in (([7], text), ([], text.replace("cfg.lr * min", "0.9 * min"))):
+        found = [f for f in source_findings(source, "net.py") if f.rule == "rate-squared"]
+        assert [f.line for f in found] == told
 
 
 @pytest.mark.parametrize(

@@ -29,6 +29,13 @@ EACH = "for r in rewards"
         ("for r, d in zip(rewards, dones)", ("g = r + gamma * g * (1 - d)", "out.append(g)")),
         ("for t in range(len(rewards))", ("g = rewards[t] + gamma * g", "out[t] = g")),
         ("for t in range(1, n)", ("ret[t] = rewards[t] + gamma * ret[t - 1]",)),
+        ("for t in range(n)", ("ret[:, t] = rewards[:, t] + gamma * ret[:, t - 1]",)),
+        (
+            "for t in range(n)",
+            ("d = 0", "td = rewards[t] - v[t]", "g = td + gamma * g", "out.append(g)"),
+        ),
+        (EACH, ("running = r + gamma * running", "out.append(running)")),
+        (EACH, ("running_add = r + gamma * running_add", "out[i] = running_add")),
         ("for t in range(n)", ("gae = deltas[t] + gamma * lam * gae", "out.append(gae)")),
     ],
 )
@@ -47,6 +54,9 @@ def test_a_return_begins_at_the_last_reward(loop, body):
         ("for t in range(n - 1, -1, -1)", ("g = rewards[t] + gamma * g", "out[t] = g")),
         ("for t in range(n)", ("g = rewards[n - 1 - t] + gamma * g", "out.append(g)")),
         ("for t in reversed(range(n))", ("ret[t] = rewards[t] + gamma * ret[t + 1]",)),
+        (EACH, ("running = r + gamma * running", "std.update(running)")),
+        ("for t in range(n)", ("delta = r - v[t]", "z = delta + gamma * z", "w += z")),
+        ("for t in range(n)", ("v[:, t] = rewards[:, t] + gamma * v[:, t + 1]",)),
         (EACH, ("g = g + scale * r", "scale = scale * gamma")),
         ("for grad in gradients", ("v = grad + gamma * v", "out.append(v)")),
         ("for delta in deltas", ("trace = delta + gamma * lam * trace",)),
