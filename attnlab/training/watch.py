@@ -135,6 +135,7 @@ class TrainingWatch:
         self._in_loss = False
         self._spreads: dict[int, float] = {}  # of matrices before their first step
         self._kept: tuple[int, tuple[str, int]] | None = None
+        self._older: set[int] = set()  # what was there before is no loss of this loop
         self.caught: Callable[[], object] = lambda: None  # called where the script goes on
         self._stopped = False
         self.evaluating: Evaluating | None = None
@@ -149,6 +150,7 @@ class TrainingWatch:
 
     def __enter__(self) -> Self:
         put = self._patches.put
+        self._older = {id(tensor) for tensor in _single_results()}
         self._handles = [
             optimizer_hooks.register_optimizer_step_pre_hook(self._before_step),
             optimizer_hooks.register_optimizer_step_post_hook(self._after_step),
@@ -668,13 +670,8 @@ class TrainingWatch:
             for step, place, ref in self._alive
             if step < self.done - 1 and (loss := ref()) is not None and loss.grad_fn is not None
         ]
-        longest = 0
-        for tensor in gc.get_objects():
-            try:
-                if type(tensor) is Tensor and tensor.dim() == 0 and tensor.grad_fn is not None:
-                    longest = max(longest, _sum_length(tensor.grad_fn))
-            except RuntimeError:  # of a view that was written over, nobody may ask it
-                continue
+        new = (tensor for tensor in _single_results() if id(tensor) not in self._older)
+        longest = max((_sum_length(tensor.grad_fn) for tensor in new), default=0)
         place = alive[0] if alive else (self._alive[0][1] if self._alive else ("", 0))
         return max(len(alive), longest), place
 
@@ -691,6 +688,16 @@ class TrainingWatch:
                 received=id(p) in self._received or (p.grad is not None and bool(p.grad.any())),
                 moved=id(p) in (self._moved if p.requires_grad else self._moved_frozen),
             )
+
+
+def _single_results() -> Iterator[Tensor]:
+    """The numbers that are alive with their graphs."""
+    for tensor in gc.get_objects():
+        try:
+            if type(tensor) is Tensor and tensor.dim() == 0 and tensor.grad_fn is not None:
+                yield tensor
+        except RuntimeError:  # of a view that was written over, nobody may ask it
+            continue
 
 
 def _sum_length(node: Any) -> int:

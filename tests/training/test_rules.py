@@ -1,6 +1,7 @@
 """A small training script with one slip at a time is found; its right twins raise nothing."""
 
 import pytest
+import torch
 
 from attnlab.tracer.raw_trace import display_path
 from attnlab.training.rules import find
@@ -88,6 +89,17 @@ def watched(folder, changes, steps=12):
 
 def grave(seen):
     return [f for f in find(seen.log) if f.severity != "note"]
+
+
+def test_what_was_kept_before_is_no_loss_of_this_loop(tmp_path):
+    """As where another loop of the notebook kept its losses, or summed them up."""
+    weight = torch.ones((), requires_grad=True)
+    total = torch.zeros(())
+    for _ in range(40):
+        total = total + weight * 2
+    _, _, seen = watched(tmp_path, {})
+    assert total.grad_fn is not None
+    assert grave(seen) == []
 
 
 @pytest.mark.parametrize(
