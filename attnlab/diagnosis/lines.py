@@ -117,15 +117,16 @@ def _is_only_reader(tree: ast.Module, read: ast.Name | ast.Attribute) -> bool:
     right."""
     near = _function_in(tree, read.lineno) if isinstance(read, ast.Name) else None
     said = ast.unparse(read)
-    others = (n for n in _loads(near or tree) if n is not read and ast.unparse(n) == said)
+    others = [n for n in _loads(near or tree) if n is not read and ast.unparse(n) == said]
     parents = {child: node for node in ast.walk(tree) for child in ast.iter_child_nodes(node)}
+    parents |= {n: parents[parents[n]] for n in others if isinstance(parents[n], ast.Tuple)}
     return all(_is_handing_on(tree, parents[n]) for n in others)
 
 
 def _is_handing_on(tree: ast.Module, node: ast.AST) -> bool:
     """Whether a statement or a call only passes its operands to what is defined in the file."""
     if not isinstance(node, ast.Call):
-        return isinstance(node, (ast.Assign, ast.AnnAssign, ast.Tuple))
+        return isinstance(node, (ast.Assign, ast.AnnAssign))
     own = {n.name for n in ast.walk(tree) if isinstance(n, (ast.FunctionDef, ast.ClassDef))}
     return bool(own & set(ast.unparse(node.func).split(".")))
 

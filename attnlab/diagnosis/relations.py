@@ -65,6 +65,8 @@ def constants(sizes: Mapping[str, int]) -> Iterator[tuple[str, float]]:
         for first, second in ((one, other), (other, one)):
             yield f"sqrt({first}/{second})", math.sqrt(sizes[first] / sizes[second])
             yield f"{first}/{second}", sizes[first] / sizes[second]
+    for n in (2, 3):
+        yield from ((f"sqrt({n})", math.sqrt(n)), (f"1/sqrt({n})", 1 / math.sqrt(n)))
 
 
 # ---------------------------------------------------------------- masks

@@ -116,6 +116,24 @@ class Net(nn.Module):
 """
 
 
+def test_a_number_that_shapes_something_else_is_not_wrong_where_it_is_defined():
+    """The width of a head that other lines split by is right; one that is only handed on may not
+    be."""
+    text = """
+class Net(nn.Module):
+    def __init__(self, width, heads):
+        self.heads = heads
+        self.hd = width // heads
+    def split(self, z):
+        return z.unflatten(-1, (self.heads, self.hd))
+    def scores(self, q, k):
+        return q @ k.mT / math.sqrt(self.hd)
+"""
+    line = next(n for n, at in enumerate(text.splitlines(), 1) if "sqrt" in at)
+    assert definition_line(text, line) is None
+    assert definition_line(text.replace("z.unflatten(-1, (self.heads, self.hd))", "z"), line) == 5
+
+
 def test_a_number_is_followed_through_calls_of_the_file():
     """An argument of a function, or of an operation with a backward of its own, is what its only
     call gives; what a call computes is no number of the file."""

@@ -233,6 +233,6 @@ def _equal_sizes(contract: Contract) -> Sizes:
 def _replace_sizes(contract: Contract, fresh: Sizes) -> Sizes:
     changed = {s: n for s, n in fresh.items() if s in contract.vary and s in contract.sizes}
     sizes = {**contract.sizes, **changed}
-    if sizes.get("H", 1) % sizes.get("Hkv", 1):
+    if "H" in sizes and sizes["H"] % sizes.get("Hkv", 1):
         sizes["H"] = contract.sizes["H"]
     return with_head_dim(sizes) if suits(contract, sizes) else with_head_dim(contract.sizes)
