@@ -191,21 +191,20 @@ def without_lost_letters(
 ) -> tuple[Piece, ...]:
     """The pieces, where letters say nothing that let no parameter hold one: the v of `pos_bias_v`
     is no value. What was split by its name and fits nowhere is whole again."""
-    named = [p for p in parts if p.parsed.letters]
-    used = {
+    named = {p.order for p in parts if p.parsed.letters}
+    placed = (
         order
         for slot in open_slots
-        for option in (options(slot, parts, sizes) if named else ())
+        for option in (options(slot, parts, sizes, lists=2) if named else ())
         for order in option.pieces
-    }
-    lost = {p.order for p in named} - used
+    )
+    lost = named.difference(placed)
     found = list[Piece]()
     for part in parts:
         beside = [p for p in parts if p.parameter == part.parameter]
-        if part.order not in lost:
-            found.append(part)
-        elif len(beside) == 1 or not lost.issuperset(p.order for p in beside):
-            found.append(part._replace(parsed=part.parsed._replace(role="")))
+        if len(beside) == 1 or not lost.issuperset(p.order for p in beside):
+            said = "" if part.order in lost else part.parsed.role
+            found.append(part._replace(parsed=part.parsed._replace(role=said)))
         elif part == beside[0]:  # the in_proj of a scan holds no queries, keys and values
             whole = sum(p.shape[0] for p in beside), *part.shape[1:]
             parsed = part.parsed._replace(role="")
@@ -310,6 +309,8 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     moved = 0.02 * sum(abs(slot.order - p.order) for p in group) / len(group)
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
     apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)
+    if len(group) > PAIR:  # in the order in which they are defined
+        apart = sum(a.order > b.order for a, b in pairwise(group))
     other = len(group) == 1 and mine.numbers != theirs.numbers
     return by_name + moved + 0.1 * apart + float(other)
 

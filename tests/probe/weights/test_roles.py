@@ -251,3 +251,21 @@ def test_the_gains_of_all_norms_are_likelier_than_any_vectors():
 def test_the_gain_and_the_shift_of_a_norm_by_hand_are_those_of_one_layer(name, layer):
     """They go together, as the weight and the bias of a layer of PyTorch do."""
     assert layer_name(name) == layer
+
+
+def test_parameters_of_layers_are_stacked_in_their_order_and_by_their_letters():
+    """Keys of all layers, not the keys and values of one; norms in the order they are defined."""
+    names = ("attn.k_proj", "attn.v_proj", "pre_a", "post_a", "pre_f", "post_f")
+    theirs = {
+        f"layers.{i}.{n}.weight": (12, 30) if "attn" in n else (30,)
+        for i in range(2)
+        for n in names
+    }
+    mine = {"params.k": (2, 30, 12), "params.v": (2, 30, 12), "norms": (2, 4, 30)}
+    places = slots(mine, SIZES)
+    parts = without_lost_letters(pieces(theirs), places, SIZES)
+    first = {s.name: options(s, parts, SIZES, lists=2)[0].expression for s in places}
+    keys = ", ".join(f"layers.{i}.attn.k_proj.weight" for i in range(2))
+    norms = ", ".join(f"layers.{i}.{n}.weight" for i in range(2) for n in names[2:])
+    assert first["params.k"] == f"permute(stack({keys}), 0, 2, 1)"
+    assert first["norms"] == f"split(stack({norms}), 0, Hkv)"
