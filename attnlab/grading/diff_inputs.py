@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import replace
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -28,8 +29,9 @@ Guessed = Collection[str]  # arguments whose axes the user did not say
 def with_small_pictures(context: GradingContext, sizes: Sizes, guessed: Guessed) -> GradingContext:
     """The context with the smallest pictures that both take, in place of guessed large ones."""
     large = [i for i in context.contract.inputs if i.argument in guessed and _sides(i)]
-    for rows, columns in SMALL if large else ():
-        made = {i.name: replace(i, axes=_with_sides(i, (rows, columns))) for i in large}
+    turns = max((len(_sides(i)) for i in large), default=0)
+    for turn, new in product(range(turns), SMALL):
+        made = {i.name: replace(i, axes=_with_sides(i, turn, new)) for i in large}
         inputs = tuple(made.get(i.name, i) for i in context.contract.inputs)
         smaller = replace(context.contract, inputs=inputs)
         if _run_both(context, smaller, sizes):
@@ -38,15 +40,19 @@ def with_small_pictures(context: GradingContext, sizes: Sizes, guessed: Guessed)
 
 
 def _sides(entry: Input) -> list[int]:
-    """The places of two equal large numbers among the axes of a picture."""
-    places = [i for i, axis in enumerate(entry.axes) if axis.isdigit() and int(axis) >= LARGE]
-    alike = len({entry.axes[i] for i in places}) == 1
-    return places if len(entry.axes) > 3 and len(places) == 2 and alike else []
+    """The places at which two equal large numbers, the sides of a picture, may begin: at the end,
+    or before channels as many."""
+    axes = entry.axes
+    pairs = range(len(axes) - 2, 0, -1) if len(axes) > 3 else ()
+    return [
+        i for i in pairs if axes[i].isdigit() and axes[i] == axes[i + 1] and int(axes[i]) >= LARGE
+    ]
 
 
-def _with_sides(entry: Input, sides: tuple[int, int]) -> tuple[str, ...]:
-    new = dict(zip(_sides(entry), map(str, sides), strict=True))
-    return tuple(new.get(place, axis) for place, axis in enumerate(entry.axes))
+def _with_sides(entry: Input, turn: int, new: tuple[int, int]) -> tuple[str, ...]:
+    places = _sides(entry)
+    first = places[min(turn, len(places) - 1)]
+    return (*entry.axes[:first], *map(str, new), *entry.axes[first + 2 :])
 
 
 def _run_both(context: GradingContext, contract: Contract, sizes: Sizes) -> bool:

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 import torch
 
+from attnlab.catalogue.inputs import parse_input
 from attnlab.catalogue.load import load
+from attnlab.grading.diff_inputs import _sides
 
 BASE = next(c for c in load().challenges if c.name == "tomorrow-is-known")
 RIGHT = Path(BASE.solution).read_text("utf-8")
@@ -491,6 +493,21 @@ def test_guessed_pictures_are_small_unless_the_user_says_how_large(shell):
     assert (said.code, "8\u00d712" in said.out, "32" in said.out) == (1, True, False)
     said = shell("diff", "mine.py:Stem", "theirs.py:Stem", "--input", "img: B 3 18 18")
     assert (said.code, "18\u00d718" in said.out, "8\u00d712" in said.out) == (1, True, False)
+
+
+@pytest.mark.parametrize(
+    ("axes", "sides"),
+    [
+        ("B 3 32 32", [2]),
+        ("B 32 32 32", [2, 1]),  # as many channels, first or last
+        ("B 32 32 D", [1]),
+        ("B 3 8 8", []),
+        ("B 32 32", []),
+    ],
+)
+def test_the_sides_of_a_picture_are_two_equal_large_numbers(axes, sides):
+    """Where there are as many channels as pixels, either may come first."""
+    assert _sides(parse_input(f"img: {axes}")) == sides
 
 
 IN_ANOTHER_ORDER = """
