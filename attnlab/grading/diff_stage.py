@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from itertools import zip_longest
+from math import inf
 
 from torch import Tensor
 
@@ -55,6 +56,7 @@ LONGER = "--timeout gives it more seconds; smaller sizes need fewer, as in --siz
 NAMES = 4  # of what learns wrongly that a message has
 ELSEWHERE = 2  # sets of sizes at which a change of the text must hold as well
 MATCHED, TOLD = 0.35, 0.75  # shares of the time limit, for matching weights and for all
+LEAST = 30.0  # seconds of a limit that is shared out like that
 PATIENCE = 4.0  # seconds of CPU that trying some changes may take
 
 
@@ -78,7 +80,8 @@ def compare(context_of: Callable[[], GradingContext], job: Job) -> DiffReport:
 
 def _compare(context: GradingContext, job: Job) -> DiffReport:
     begun = time.monotonic()
-    matched, until = (begun + share * job.limits.seconds for share in (MATCHED, TOLD))
+    limit = job.limits.seconds if job.limits.seconds >= LEAST else inf
+    matched, until = (begun + share * limit for share in (MATCHED, TOLD))
     if context.reference is not None:
         context.reference.names = job.reference_names
         context.reference.own_init = job.reference_init

@@ -24,7 +24,7 @@ def diagnosis_of(bug, folder):
     typed = TraceCommand(
         target=str(mine), init=bug["init"], sizes=bug["sizes"], inputs=tuple(bug["inputs"])
     )
-    report = run_job(diff_job(typed, str(right), Limits(seconds=60)), lambda *_: LocalHost())
+    report = run_job(diff_job(typed, str(right), Limits(seconds=600)), lambda *_: LocalHost())
     wrong = bug["wrong"].strip()
     lines = mine.read_text("utf-8").splitlines()
     return report.diff, next(n for n, line in enumerate(lines, 1) if wrong in line)
