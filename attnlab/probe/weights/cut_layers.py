@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import combinations, permutations
+from itertools import combinations, combinations_with_replacement, islice, permutations
 from math import prod
 from typing import NamedTuple
 
@@ -17,7 +17,8 @@ MOST = 3  # kinds of layers that are cut at a time
 LIKELY = 24  # ways to cut one kind that are looked at together
 WAYS = 12  # to cut them
 ORDERS = 4  # in which unequal parts may lie
-UNEQUAL = 4  # parts
+UNEQUAL, FEW = 4, 12  # parts, where there are no more sizes than a few; else two
+OF_KIND = 8  # ways to cut one kind
 HEADS = {"H", "Hkv"}
 
 Numbers = Counter[int]  # how many pieces, or parameters, hold so many numbers
@@ -46,7 +47,7 @@ def with_cuts(
         (name, cut): _with_cut(parts, {name: cut}, sizes)
         for name, kind in kinds.items()
         for by in sorted(("", *sizes.keys() & HEADS), reverse=bool(kind[0].parsed.letters))
-        for cut in _cuts(*_matrix(kind), there, by, sizes.get(by, 1))
+        for cut in islice(_cuts(*_matrix(kind), there, by, sizes.get(by, 1)), OF_KIND)
     }
     change = {way: Counter(prod(p.shape) for p in cut) for way, cut in ways.items()}
     for counts in change.values():
@@ -90,11 +91,15 @@ def _cuts(piece: Piece, many: int, there: Numbers, by: str, blocks: int) -> Iter
     for n in counts[:1]:
         if len(piece.shape) > 1 or n < rows:
             yield Cut((rows // n,) * n, by)
-    bag = [n for n in range(1, rows) for _ in range(min(room(n), UNEQUAL))]
-    groups = {g for n in range(2, UNEQUAL + 1) for g in combinations(bag, n) if sum(g) == rows}
-    for group in sorted(groups, key=len):
-        if len(set(group)) > 1:
-            yield from (Cut(rows, by) for rows in sorted(set(permutations(group)))[:ORDERS])
+    if len(piece.shape) == 1:  # a bias is cut as its weight is
+        return
+    sizes = sorted({n // (blocks * rest) for n in there if n % (blocks * rest) == 0})
+    sizes = [n for n in sizes if n < rows and room(n)]
+    for many_parts in range(2, (UNEQUAL if len(sizes) <= FEW else 2) + 1):
+        for group in combinations_with_replacement(sizes, many_parts):
+            fits = sum(group) == rows and len(set(group)) > 1
+            if fits and all(group.count(n) <= room(n) for n in set(group)):
+                yield from (Cut(rows, by) for rows in sorted(set(permutations(group)))[:ORDERS])
 
 
 def _with_cut(
