@@ -36,7 +36,7 @@ from attnlab.sizes import constructor_arguments
 Observation = dict[str, Tensor | str]  # the result of a step by name: values, or a word
 # Relative to the largest value: users do not see less, and sums may run in another order.
 TOLERANCES = {torch.float64: 1e-6, torch.float32: 1e-3, torch.bfloat16: 0.1, torch.float16: 0.05}
-MARGIN = 4.0  # times the distance of two right files
+MARGIN = 6.0  # times the distance of two right files
 COARSEST = TOLERANCES[torch.float32] / TOLERANCES[torch.float64]  # more is no rounding
 INFINITE = float("inf")
 

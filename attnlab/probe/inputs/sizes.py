@@ -42,7 +42,7 @@ NAMING = {
 GROUPED = {"Hkv": 7, "H": 21}  # over NAMING where keys have heads of their own
 ROUNDS = (
     _row(3, 7, 6, 5, 2, 9, 13, 17, 19, 23, 29, 4),
-    _row(4, 9, 3, 8, 1, 6, 7, 17, 19, 23, 29, 3),
+    _row(4, 9, 3, 12, 1, 6, 7, 17, 19, 23, 29, 3),
 )
 # More positions than a table or a mask that was made for a few.
 LONG = _row(2, 37, 12, 6, 3, 31, 43, 17, 19, 23, 29, 15)
