@@ -80,8 +80,7 @@ def _searched(
     found = Search(draw.mine, draw.theirs, draw.until).find(start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
-    untold = not loaded and not _tells(named)
-    fix = _fixed(found.first, draw, again, sources, named) if untold else None
+    fix = None if _tells(named) else _fixed(found.first, draw, again, sources, loaded or named)
     fix = fix and _with_relation(fix, named)
     if fix and fix.confirmed:
         return found, (fix,)
@@ -93,6 +92,8 @@ def _searched(
         found = replace(bold if better else found, runs=runs)
         named = _named(found, again, sizes, sources)
     vague = found.vague or any(d.relation in VAGUE for d in named)
+    if fix and loaded:
+        return found, (fix,)
     if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
         return found, loaded
     if not late and (not named or (vague and not any(d.confirmed for d in named))):
@@ -101,13 +102,13 @@ def _searched(
         if guessed:
             found = replace(guessed, runs=found.runs + guessed.runs)
             named = _named(found, again, sizes, sources)
-    if fix and not any(d.relation == fix.relation or d.confirmed for d in named):
-        return found, (fix,)
-    same = (fix.file, fix.line, fix.relation) if fix else None
-    likely = {(d.file, d.line, d.relation) for d in named if not d.confirmed}
-    if fix is None or same not in likely:
+    if fix is None:
         return found, named
-    return found, tuple(fix if (d.file, d.line, d.relation) == same else d for d in named)
+    same = any((d.file, d.line, d.relation) == (fix.file, fix.line, fix.relation) for d in named)
+    sure = [d for d in named if d.confirmed]
+    if (same and not sure) or not any(d.relation == fix.relation or d.confirmed for d in named):
+        return found, (fix,)  # one change of the text is enough
+    return found, named
 
 
 def _tells(named: Sequence[Diagnosis]) -> bool:
@@ -171,7 +172,8 @@ def _fixed(
 def _with_relation(fix: Diagnosis, named: Sequence[Diagnosis]) -> Diagnosis:
     """A change with what the values say of its line, where they say it."""
     for d in named:
-        if (d.file, d.line) == (fix.file, fix.line) and d.relation not in (*VAGUE, *UNSURE):
+        told = d.relation not in (*VAGUE, *UNSURE, OPERAND)
+        if told and (d.file, d.line) == (fix.file, fix.line):
             return replace(d, confirmed=fix.confirmed, confidence=fix.confidence, fix=fix.fix)
     return fix
 

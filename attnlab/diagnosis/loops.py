@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 import torch
 from torch import Tensor
@@ -31,6 +32,18 @@ def loops(values: Sequence[Value]) -> Iterator[list[int]]:
             room = sum(values[i].numbers.numel() for i in pieces) <= MOST_NUMBERS
             if 2 <= len(pieces) <= MOST_PIECES and values[pieces[0]].numbers.dim() and room:
                 yield pieces
+
+
+def inner_loops(values: Sequence[Value]) -> Iterator[list[int]]:
+    """The results of each step that a loop inside of another one runs, as for each head of a layer:
+    a list for each turn of the outer one, between which something runs further out."""
+    for pieces in loops(values):
+        out = [min(len(values[i].callers) for i in range(*gap)) for gap in pairwise(pieces)]
+        if min(out) < max(out):
+            ends = [at + 1 for at, depth in enumerate(out) if depth == min(out)]
+            parts = [pieces[a:b] for a, b in pairwise([0, *ends, len(pieces)])]
+            if len({len(part) for part in parts}) == 1 and len(parts[0]) > 1:
+                yield from parts
 
 
 def _steps_of_a_turn(ops: Sequence[tuple[str, int]]) -> int:
@@ -64,13 +77,15 @@ def join(pieces: Sequence[Tensor]) -> Iterator[Tensor]:
 def with_wholes(values: Sequence[Value]) -> tuple[list[Value], dict[int, list[int]]]:
     """The values, and after them those that pieces make; and of which pieces these are made."""
     found, made_of = list(values), dict[int, list[int]]()
-    whole_of: dict[int, list[int]] = {}
-    for pieces in loops(values):
-        last = values[pieces[-1]]
-        taken = sorted({w for i in pieces for j in values[i].inputs for w in whole_of.get(j, [j])})
-        for numbers in join([values[i].numbers for i in pieces]):
-            made_of[len(found)] = pieces
-            found.append(replace(last, inputs=taken, numbers=numbers))
-        for i in pieces:
-            whole_of[i] = [w for w, parts in made_of.items() if parts is pieces]
+    for each in (loops, inner_loops):
+        whole_of: dict[int, list[int]] = {}
+        for pieces in each(values):
+            last = values[pieces[-1]]
+            sources = {j for i in pieces for j in values[i].inputs}
+            taken = sorted({w for j in sources for w in whole_of.get(j, [j])})
+            for numbers in join([values[i].numbers for i in pieces]):
+                made_of[len(found)] = pieces
+                found.append(replace(last, inputs=taken, numbers=numbers))
+            for i in pieces:
+                whole_of[i] = [w for w, parts in made_of.items() if parts is pieces]
     return found, made_of

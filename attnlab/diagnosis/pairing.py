@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from attnlab.candidate.value_recorder import Value, Values
-from attnlab.diagnosis.loops import join, loops, with_wholes
+from attnlab.diagnosis.loops import inner_loops, join, loops, with_wholes
 
 CLOSE = 2e-6  # of the largest number; tables may have been made in float32
 MOST_AXES = 6
@@ -101,7 +101,7 @@ class Side:
     @cached_property
     def loops(self) -> list[list[int]]:
         """The results of each step that runs more than once."""
-        return list(loops(self.values))
+        return [*loops(self.values), *inner_loops(self.values)]
 
     @cached_property
     def masks(self) -> dict[int, Tensor]:

@@ -26,6 +26,7 @@ OF_NUMBERS = (
     "arguments",
     "wrong-axis",
 )  # that a line takes
+LARGEST = 1e9  # of a factor that is taken for one; what masks is larger
 OPERANDS = ("wrong-operand", "missing-term", "extra-term", "missing-step", "other")
 
 
@@ -82,7 +83,7 @@ def _is_other_way(repair: Repair, at: Value) -> bool:
     except ValueError:
         return False
     made, right = repair.before.values[repair.mine].numbers.double(), repair.value.double()
-    if made.shape != right.shape or not factor:
+    if made.shape != right.shape or not 0 < abs(factor) < LARGEST:
         return False
     off = (made / right).abs()
     off = off[off.isfinite() & (off > 0)]

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from itertools import product
 
+from attnlab.diagnosis.operands import of_kind, operand_rewrites
 from attnlab.mutation_testing.operators.base import (
     Edit,
-    Node,
     Source,
     bug_of,
     called_name,
     is_method,
-    last_name,
     load_mutations,
     subject,
 )
@@ -37,6 +37,7 @@ OPPOSITES = {
 # How a line is wrong, by the kind of change that makes it right; of other kinds what the mutation
 # says that puts them in.
 SAYS = {
+    "axes-order": "the axes stand in the wrong order",
     "axes-mixed": "axes are mixed: they have to change places before this",
     "exchanged": "two operands are in the wrong order",
     "wrongly-joined": "two conditions, or masks, are joined the wrong way",
@@ -53,6 +54,7 @@ SAYS = {
     "order": "the order is wrong",
     "other": "it computes something else than it should",
     "precedence": "a factor belongs to the whole sum",
+    "range-shifted": "a range begins or ends at the wrong place",
     "scale": "a scale is missing",
     "sign": "a sign is wrong",
     "transposed": "two axes have to change places",
@@ -61,7 +63,6 @@ SAYS = {
     "wrong-number": "a number is wrong",
     "wrong-operand": "a value that it takes is not the right one",
 }
-MOST_NAMES = 32  # that may be written in place of another one
 # Mutations that leave the output, change it a little, or at random.
 FAMILIES = ("training", "side_effects")
 IDLE = {
@@ -87,7 +88,7 @@ def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     for mutation in load_mutations():
         if mutation.family not in FAMILIES and mutation.id not in IDLE:
             yield from ((_kind(mutation.id, source, e), e) for e in mutation.edits(source))
-    yield from (("wrong-operand", edit) for edit in _other_names(source))
+    yield from operand_rewrites(source)
     yield from (("off-by-one", edit) for edit in _neighbours(source))
     yield from (("missing-option", edit) for edit in _options(source))
     yield from (("precedence", edit) for edit in _regrouped(source))
@@ -98,9 +99,10 @@ def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("axes-mixed", edit) for edit in _axes_before_views(source))
     yield from (("mask-value", edit) for edit in _weak_masks(source))
     yield from (("extra-step", edit) for edit in _inner_parts(source))
-    yield from (("missing-term", edit) for edit in _factors(source))
-    yield from (("exponent", edit) for edit in _pairs_of_channels(source))
-    yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
+    yield from (("axes-order", edit) for edit in _moved_axes(source))
+    yield from (("range-shifted", edit) for edit in _ranges(source))
+    yield from (("reduced-axis", edit) for edit in _fewer_axes(source))
+    yield from (("missing-step", edit) for edit in _scaled_back(source))
 
 
 def fault_of(kind: str) -> str:
@@ -119,58 +121,64 @@ def _kind(mutation: str, source: Source, edit: Edit) -> str:
     return OPPOSITES.get(mutation, mutation)
 
 
-def _other_names(source: Source) -> Iterator[Edit]:
-    """Another variable of the function, or attribute of the class, in place of each."""
-    for function in source.functions():
-        around = (n for n in source.ancestors(function) if isinstance(n, ast.ClassDef))
-        owner = next(around, None)
-        stored = {n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)}
-        stored |= {a.arg for a in function.args.args if a.arg != "self"}
-        held = {
-            n.attr
-            for n in _of_kind(owner or function, ast.Attribute)
-            if isinstance(n.ctx, ast.Store) and last_name(n.value) == "self"
-        }
-        names = [
-            *sorted(stored),
-            *(f"self.{n}" for n in sorted(held) if function.name != "__init__"),
-        ]
-        for node in _of_kind(function, ast.expr):
-            said = source.text_of(node) if isinstance(node, (ast.Name, ast.Attribute)) else ""
-            if said in names and not isinstance(getattr(node, "ctx", None), ast.Store):
-                yield from source.put_each(node, (n for n in names[:MOST_NAMES] if n != said))
+def _moved_axes(source: Source) -> Iterator[Edit]:
+    """One axis of a `permute` at another place, the others in their order."""
+    for call in source.calls("permute"):
+        axes = call.args if is_method(call) else call.args[1:]
+        if len(axes) == 1 and isinstance(axes[0], ast.Tuple | ast.List):
+            axes = axes[0].elts
+        said = [source.text_of(axis) for axis in axes]
+        for place, new in product(range(len(said)), repeat=2):
+            if abs(place - new) > 1:  # else two are swapped, which is a mutation of its own
+                moved = [*said[:place], *said[place + 1 :]]
+                moved.insert(new, said[place])
+                spans = (source.span(axis) for axis in axes)
+                splices = ((*span, text) for span, text in zip(spans, moved, strict=True))
+                yield Edit(splices=tuple(splices))
 
 
-def _names_of_statements(source: Source) -> Iterator[Edit]:
-    """Another variable of the function wherever a statement has this one, as what it masks."""
-    for function in source.functions():
-        stored = {n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)}
-        for statement in _of_kind(function, ast.Assign):
-            places: dict[str, list[ast.Name]] = {}
-            for node in _of_kind(statement, ast.Name):
-                places.setdefault(node.id, []).append(node)
-            for name, nodes in places.items():
-                for other in sorted(stored - {name})[:MOST_NAMES] if len(nodes) > 1 else ():
-                    yield Edit(splices=tuple((*source.span(node), other) for node in nodes))
+def _ranges(source: Source) -> Iterator[Edit]:
+    """A range as long that begins where another one ends, and ends that go the other way."""
+    for call in source.calls():
+        first = [None] if called_name(call) == "arange" and len(call.args) == 1 else []
+        start, stop = [*first, *call.args, None, None][:2]
+        if isinstance(stop, ast.BinOp) and isinstance(stop.op, ast.Sub) and _is_zero(start):
+            whole, begun = source.sides(stop)
+            low = source.span(start or stop)[0]
+            yield Edit(splices=((low, source.span(stop)[1], f"{begun}, {whole}"),))
+    for call in source.calls("arange"):
+        names = {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
+        for bound in call.args if len(call.args) > 1 else ():
+            if all(_is_number(n) for n in ast.walk(bound)):
+                ways = (way for name in sorted(names) for way in (f"-{name}", f"1 - {name}"))
+                yield from source.put_each(bound, ways)
 
 
-def _factors(source: Source) -> Iterator[Edit]:
-    """A term of a sum times another variable."""
-    for function in source.functions():
-        names = sorted({n.id for n in _of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)})
-        for node in _of_kind(function, ast.BinOp):
-            for term in (node.left, node.right) if isinstance(node.op, ast.Add) else ():
-                if isinstance(term, ast.Name):
-                    others = (n for n in names[:MOST_NAMES] if n != term.id)
-                    yield from source.put_each(term, (f"{term.id} * {n}" for n in others))
+def _fewer_axes(source: Source) -> Iterator[Edit]:
+    """One axis less of those that a call takes together."""
+    for call in source.calls():
+        for value in (*call.args, *(k.value for k in call.keywords if k.arg in ("dim", "axis"))):
+            parts = value.elts if isinstance(value, ast.Tuple | ast.List) else []
+            if len(parts) > 1 and all(_is_number(n) for part in parts for n in ast.walk(part)):
+                said = [source.text_of(part) for part in parts]
+                left = (said[:i] + said[i + 1 :] for i in range(len(said)))
+                yield from source.put_each(value, (f"({', '.join(each)},)" for each in left))
 
 
-def _pairs_of_channels(source: Source) -> Iterator[Edit]:
-    """Two neighbours share a number: half of it, rounded down."""
-    for node in source.binary(ast.Mult, ast.Div, ast.FloorDiv):
-        for operand in (node.left, node.right):
-            if isinstance(operand, ast.Name):
-                yield source.put(operand, f"({operand.id} // 2)")
+def _scaled_back(source: Source) -> Iterator[Edit]:
+    """What a call gives of a quotient, times the divisor, as where scores are capped."""
+    for call in source.calls():
+        inner = [*call.args, *([value] if (value := subject(call)) is not None else [])]
+        for node in (n for n in inner if isinstance(n, ast.BinOp) and isinstance(n.op, ast.Div)):
+            yield source.put_expr(call, f"{source.text_of(call)} * {source.sides(node)[1]}")
+
+
+def _is_number(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant | ast.UnaryOp | ast.unaryop)
+
+
+def _is_zero(node: ast.expr | None) -> bool:
+    return node is None or (isinstance(node, ast.Constant) and node.value == 0)
 
 
 def _weak_masks(source: Source) -> Iterator[Edit]:
@@ -187,7 +195,7 @@ def _inner_parts(source: Source) -> Iterator[Edit]:
     """A part of a tensor that is taken in the very index of that tensor."""
     for node in source.of_type(ast.Subscript):
         base = source.text_of(node.value)
-        for inner in _of_kind(node.slice, ast.Subscript):
+        for inner in of_kind(node.slice, ast.Subscript):
             if source.text_of(inner.value) == base:
                 yield source.put(node, source.text_of(inner))
 
@@ -202,10 +210,6 @@ def _axes_before_views(source: Source) -> Iterator[Edit]:
             yield from source.put_each(call, (f"{said}.{way}{rest}" for way in ways))
             yield source.put(call, f"{said}.movedim(-1, 0)")
             yield source.put(call, f"{said}.movedim(-1, 0){rest}")
-
-
-def _of_kind(around: ast.AST, kind: type[Node]) -> list[Node]:
-    return [node for node in ast.walk(around) if isinstance(node, kind)]
 
 
 def _residuals(source: Source) -> Iterator[Edit]:

@@ -17,6 +17,7 @@ from attnlab.mutation_testing.operators.base import (
     apply_edit,
     called_name,
     is_layer,
+    subject,
 )
 
 MOST_LINES = 4  # of the reference that are taken for one change
@@ -43,6 +44,7 @@ def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("wrong-function", edit) for edit in _as_applied(source, theirs))
     yield from (("missing-term", edit) for edit in _as_added(source, theirs))
     yield from (("missing-step", edit) for edit in _as_bent(source, theirs))
+    yield from (("missing-step", edit) for edit in _as_divided(source, theirs))
     yield from uses_of_unused(source)
 
 
@@ -159,6 +161,21 @@ def _as_bent(source: Source, theirs: Source) -> Iterator[Edit]:
             for operand in (node.left, node.right):
                 if not isinstance(operand, ast.Constant):
                     yield source.put(operand, f"{source.atom(operand)}.{name}()")
+
+
+def _as_divided(source: Source, theirs: Source) -> Iterator[Edit]:
+    """A variable divided by its own sum or norm, as one of the reference is."""
+    ways = set[str]()
+    for node in theirs.binary(ast.Div):
+        value = subject(node.right) if isinstance(node.right, ast.Call) else None
+        same = theirs.sides(node)[0]
+        if value is not None and theirs.text_of(value) == same:
+            ways.add(theirs.text_of(node.right)[len(same) :])
+    for name in source.of_type(ast.Name) if ways else ():
+        inner = isinstance(source.parents.get(name), ast.Attribute)
+        if isinstance(name.ctx, ast.Load) and not inner:
+            texts = (f"({name.id} / {name.id}{way})" for way in sorted(ways))
+            yield from source.put_each(name, texts)
 
 
 def _as_added(source: Source, theirs: Source) -> Iterator[Edit]:

@@ -54,6 +54,7 @@ NAMED = (
 )
 BEYOND = re.compile(r"index \d+ is out of bounds for dimension (\d+) with size (\d+)")
 IDLE = "nothing to flatten"
+THIN = "an axis of size 1, which fits by broadcasting"
 Failure = tuple[int, str]  # after so many operations, what was raised
 
 
@@ -99,7 +100,7 @@ class _Search:
         self.seen: set[str] = set()
         self.failures: Counter[Failure] = Counter()
         self.spent = 0.0  # seconds of CPU
-        self.second_best: Contract | None = None  # it ran, and had nothing to flatten
+        self.second_best: Contract | None = None  # it ran, but as IDLE or THIN says
         self.tries = TRIES
 
     @property
@@ -110,7 +111,7 @@ class _Search:
         """A call as the contract says."""
         self.seen.add(_key(contract))
         count, taken, idle, raised = self._call(contract)
-        if raised == IDLE and self.second_best is None:
+        if raised in (IDLE, THIN) and self.second_best is None:
             self.second_best, self.tries = contract, min(len(self.seen) + MORE, TRIES)
         self.failures[count, raised] += 1
         far = 0 if raised == IDLE else count  # as far as it came, it went wrong at the start
@@ -132,7 +133,14 @@ class _Search:
         taken, idle = (frozenset(map(str, answer.get(key, ()))) for key in ("taken", "idle"))
         self.spent += float(answer.get("seconds", 0.0))
         raised = str(answer.get("error", "")) or (IDLE if idle else "")
+        raised = raised or (THIN if self._thin(contract) else "")
         return int(answer.get("count", 0)), taken, idle, raised
+
+    def _thin(self, contract: Contract) -> list[str]:
+        """Symbols of guessed axes whose size is 1 though nobody said so."""
+        guessed = (i for i in contract.inputs if i.argument in self.job.guessed)
+        axes = {axis for entry in guessed for axis in entry.axes}
+        return [s for s, n in contract.sizes.items() if n == 1 and s in axes - set(self.job.stated)]
 
 
 def _key(contract: Contract) -> str:
@@ -200,9 +208,11 @@ class _State:
 def _changed(state: _State) -> Iterator[Contract]:
     """Contracts that differ from one that failed in one argument, axis or size."""
     yield from _on_grids(state)
+    yield from _wider(state)
     yield from _as_ids(state)
     yield from _longer(state)
     yield from _other_axes(state)
+    yield from _of_pairs(state)
     yield from _other_lengths(state)
     yield from _other_forms(state)
     yield from _without_batch(state)
@@ -217,6 +227,12 @@ def _on_grids(state: _State) -> Iterator[Contract]:
         )
         contract = replace(state.contract, inputs=tuple(inputs))
         yield replace(contract, sizes={**DEFAULTS, **contract.sizes})
+
+
+def _wider(state: _State) -> Iterator[Contract]:
+    """Usual sizes of symbols of size 1, where that may fit by broadcasting alone."""
+    thin = (s for s, n in state.contract.sizes.items() if n == 1 and state.raised == THIN)
+    yield from (state.with_size(symbol, DEFAULTS.get(symbol, OTHER)) for symbol in thin)
 
 
 def _as_ids(state: _State) -> Iterator[Contract]:
@@ -264,6 +280,14 @@ def _pictures(rank: int, named: Iterable[int]) -> Iterator[tuple[str, ...]]:
         for side in sides:
             yield "B", "3", frames, side, side
             yield "B", frames, "3", side, side
+
+
+def _of_pairs(state: _State) -> Iterator[Contract]:
+    """A vector for each pair of positions, as of edges, even where a layer took one for each."""
+    for entry in state.contract.inputs if "invalid for input of size" in state.raised else ():
+        if entry.argument in state.job.guessed and entry.role == "data" and len(entry.axes) == 3:
+            batch, length, width = entry.axes
+            yield state.with_input(replace(entry, axes=(batch, length, length, width)))
 
 
 def _other_lengths(state: _State) -> Iterator[Contract]:

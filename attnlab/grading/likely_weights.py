@@ -169,6 +169,7 @@ class _Search:
             for value in mine.values
             for i in value.inputs
         )
+        odd += _turned_alone(entries)
         uses = {index: taken for index, taken, _ in _uses(mine, weights.keys())}
         for index, taken in uses.items():
             if index in wrong:
@@ -229,6 +230,12 @@ def _wanted(probe: Probe, mine: Side, theirs: Side) -> dict[str, set[str]]:
 
 def _rounded(prints: Tensor) -> tuple[str, ...]:
     return tuple(f"{number:.5g}" for number in prints.tolist())
+
+
+def _turned_alone(entries: Mapping[str, str]) -> int:
+    """How many stacks of layers are held the other way round than most are."""
+    turned = [said.startswith("permute") for said in entries.values() if "stack(" in said]
+    return min(sum(turned), len(turned) - sum(turned))
 
 
 def _is_odd(op: str, said: str) -> bool:

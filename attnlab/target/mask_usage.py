@@ -16,6 +16,8 @@ SEEN_OTHERWISE = {
 
 # What closes a score that it is added to.
 CLOSING = re.compile(r"\binf\b|finfo|^-[\d.]+e\+?\d|^-\d{4}|^NEG(_|$)|NEG_INF|MASK_VALUE")
+PADDED = re.compile(r"(^|_)pad(ding|ded)?(_|$)")
+VISIBLE = re.compile(r"(^|_)(keep|valid|visible|allow(ed)?|attend|real)(_|$)")
 PADDING = "key_padding_mask"  # in PyTorch's layers: True is hidden
 
 
@@ -30,9 +32,29 @@ def mask_meaning(function: Function, argument: str) -> str:
     said = next((said for said, _ in mask_meanings(function, argument)), "")
     if not said and any(_closes_by(node, argument) for node in ast.walk(function)):
         return "forbids"
+    if not said and _becomes_its_opposite(function, argument):
+        return "forbids"
     names = sorted(same_values(function, argument), key=lambda name: name != argument)
     told = (_said_of_mask(n, name) for name in names for n in ast.walk(function))
     return said or next(filter(None, told), "")
+
+
+def _becomes_its_opposite(function: Function, argument: str) -> bool:
+    """Whether names say that what is inverted is padding, as in `keep = ~pad`."""
+
+    def inverts(node: ast.AST) -> bool:
+        inverted = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Invert)
+        return inverted and is_argument(node.operand, argument)  # type: ignore[attr-defined]
+
+    if PADDED.search(argument):
+        return any(map(inverts, ast.walk(function)))
+    assigned = (n for n in ast.walk(function) if isinstance(n, ast.Assign))
+    return any(
+        isinstance(n.targets[0], ast.Name)
+        and VISIBLE.search(n.targets[0].id)
+        and any(map(inverts, ast.walk(n.value)))
+        for n in assigned
+    )
 
 
 def same_values(function: Function, argument: str) -> set[str]:

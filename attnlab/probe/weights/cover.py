@@ -4,13 +4,14 @@ in the order of their cost: an exact cover, made cheaper by exchanges."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import combinations, product
+from itertools import product
 from typing import NamedTuple
 
 from attnlab.probe.weights.roles import Option
 
 NODES = 4000  # of the search
 MOST = 120  # ways to fill one parameter
+TOGETHER = 4  # layers that share what is left
 
 
 class Way(NamedTuple):
@@ -99,15 +100,40 @@ def _fewest(
 
 
 def _exchange(chosen: list[Way], ways: list[list[Way]]) -> None:
-    """Let two layers take each other's pieces while that is cheaper."""
-    cheapest = [{way.pieces: way for way in each} for each in ways]
+    """Let a layer take what it rather holds, and those that held it share what is left, while that
+    is cheaper."""
     better = True
     while better:
         better = False
-        for i, j in combinations(range(len(chosen)), 2):
-            one = cheapest[i].get(chosen[j].pieces)
-            other = cheapest[j].get(chosen[i].pieces)
-            if one is None or other is None:
-                continue
-            if one.cost + other.cost < chosen[i].cost + chosen[j].cost - 1e-9:
-                chosen[i], chosen[j], better = one, other, True
+        for at, each in enumerate(ways):
+            for way in each:
+                if way.cost >= chosen[at].cost:
+                    break
+                losers = [j for j, c in enumerate(chosen) if j != at and c.pieces & way.pieces]
+                if len(losers) > TOGETHER:
+                    continue
+                left = chosen[at].pieces.union(*(chosen[j].pieces for j in losers)) - way.pieces
+                before = chosen[at].cost + sum(chosen[j].cost for j in losers)
+                found = _share([ways[j] for j in losers], left, before - way.cost - 1e-9)
+                if found is not None:
+                    chosen[at], better = way, True
+                    for j, other in zip(losers, found, strict=True):
+                        chosen[j] = other
+                    break
+
+
+def _share(ways: list[list[Way]], pieces: frozenset[int], below: float) -> list[Way] | None:
+    """The cheapest ways for some layers to hold all of these pieces, if they cost less than that;
+    else None."""
+    if not ways:
+        return None if pieces or below <= 0 else []
+    best: list[Way] | None = None
+    for way in ways[0]:
+        if way.cost >= below:
+            break
+        if way.pieces <= pieces:
+            rest = _share(ways[1:], pieces - way.pieces, below - way.cost)
+            if rest is not None:
+                best = [way, *rest]
+                below = sum(each.cost for each in best)
+    return best

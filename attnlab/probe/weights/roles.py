@@ -7,8 +7,11 @@ names (`beta`, `out`, `norm`) only make a place more or less likely: shapes and 
 """
 
 import re
+from bisect import bisect_left, bisect_right
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import pairwise, permutations
+from functools import lru_cache
+from itertools import accumulate, pairwise, permutations
 from math import prod
 from typing import NamedTuple
 
@@ -33,6 +36,9 @@ INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention
 WEIGHT = {"weight", "weights", "kernel", "gamma", "gain", "gains", "scale", "w", "g", "matrix"}
 BIAS = {"bias", "biases", "beta", "b", "shift", "shifts"}
 PAIR = 2  # words
+STEM = 3  # letters by which words are compared
+UNLIKE = 0.3  # the cost of a name that shares no word
+NUMBER = re.compile(r"(\d+)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
 
@@ -98,6 +104,8 @@ class Slot(NamedTuple):
     parsed: ParsedName
     order: int
     per: str = ""  # the symbol that counts a family: H or Hkv
+    words: tuple[tuple[str, float], ...] = ()  # of its name, and how much each says
+    place: float = 0.0  # the order of what is at as many numbers from the start in the reference
 
 
 class Option(NamedTuple):
@@ -107,6 +115,30 @@ class Option(NamedTuple):
     pieces: frozenset[int]
     expression: str
     layers: tuple[str, ...] = ()  # of the reference; a weight and its bias must agree
+
+
+def _ranks(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """For each name the places of its numbers among those of names that are else the same, so that
+    `norm1` and `norms.0` are both the first."""
+    parts = {name: NUMBER.split(name) for name in names}
+    series: dict[tuple[object, ...], set[int]] = {}
+    for words in parts.values():
+        for at in range(1, len(words), 2):
+            series.setdefault((at, *words[:at], *words[at + 1 :]), set()).add(int(words[at]))
+    found = dict[str, tuple[str, ...]]()
+    for name, words in parts.items():
+        ordered = (
+            (sorted(series[at, *words[:at], *words[at + 1 :]]), int(words[at]))
+            for at in range(1, len(words), 2)
+        )
+        found[name] = tuple(str(all_there.index(n)) for all_there, n in ordered)
+    return found
+
+
+@lru_cache(maxsize=4096)
+def _stems(name: str) -> frozenset[str]:
+    """The beginnings of its words: `dec` of `decoder`."""
+    return frozenset(w[:STEM].lower() for w in WORD.findall(name) if not w.isdecimal())
 
 
 def layer_name(name: str) -> str:
@@ -122,8 +154,9 @@ def pieces(
     one for each head, where `by` is the symbol that counts these."""
     heads = (sizes or {}).get(by, 0)
     found: list[Piece] = []
+    ranks = _ranks(theirs)
     for name, shape in theirs.items():
-        parsed = parse_name(name)
+        parsed = parse_name(name)._replace(numbers=ranks[name])
         count = len(parsed.role) if set(parsed.role) <= set("qkv") else 1
         if count > 1 and shape and shape[0] % count == 0:
             part = (shape[0] // count, *shape[1:])
@@ -141,11 +174,20 @@ def pieces(
 def slots(mine: Shapes, sizes: Mapping[str, int]) -> tuple[Slot, ...]:
     """The module's parameters, with those of separate heads collected into families."""
     found: dict[str, Slot] = {}
+    families = {name: _family(name, mine, sizes) for name in mine}
+    ranks = _ranks({stem for stem, _ in families.values()})
     for name, shape in mine.items():
-        stem, count = _family(name, mine, sizes)
-        parsed = parse_name(stem)
+        stem, count = families[name]
+        parsed = parse_name(stem)._replace(numbers=ranks[stem])
         found.setdefault(stem, Slot(stem, tuple(shape), parsed, len(found), count))
-    return tuple(found.values())
+    often = Counter(word for stem in found for word in _stems(stem))
+    return tuple(slot._replace(words=_weights(slot.name, often)) for slot in found.values())
+
+
+def _weights(name: str, often: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
+    """How much each word of a name says: the more, the fewer names have it; 1 together."""
+    says = {w: 1 / often[w] for w in sorted(_stems(name)) if w not in LETTERS}
+    return tuple((word, weight / sum(says.values())) for word, weight in says.items())
 
 
 def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str]:
@@ -177,6 +219,7 @@ def all_options(
     """The options of every slot; with `lists` 1 also the layers of a list in one where there are no
     others, with 2 everywhere. Where a layer called `q` cannot hold queries, its name is taken to
     mean something else."""
+    open_slots = _at_places(open_slots, parts, sizes)
     found = {s.name: options(s, parts, sizes, lists) for s in open_slots}
     wrong = {layer_name(n) or n for n, slot_options in found.items() if not slot_options}
     for slot in open_slots:
@@ -184,6 +227,19 @@ def all_options(
             anonymous = slot._replace(parsed=slot.parsed._replace(role=""))
             found[slot.name] = options(anonymous, parts, sizes, lists)
     return found
+
+
+def _at_places(
+    open_slots: tuple[Slot, ...], parts: tuple[Piece, ...], sizes: Mapping[str, int]
+) -> tuple[Slot, ...]:
+    """The slots with their places: three layers take as much room as one that holds all three."""
+    ends = list(accumulate(prod(p.shape) for p in parts))
+    room = [prod(s.shape) * (sizes.get(s.per, 1) if s.per else 1) for s in open_slots]
+    starts = [0, *accumulate(room)]
+    return tuple(
+        slot._replace(place=(bisect_right(ends, start) + bisect_left(ends, start + size)) / 2)
+        for slot, start, size in zip(open_slots, starts, room, strict=False)
+    )
 
 
 def without_lost_letters(
@@ -306,13 +362,17 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
         return None
     if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
         return None
-    moved = 0.02 * sum(abs(slot.order - p.order) for p in group) / len(group)
+    moved = 0.02 * min(
+        sum(abs(place - p.order) for p in group) / len(group) for place in (slot.order, slot.place)
+    )
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
     apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)
     if len(group) > PAIR:  # in the order in which they are defined
         apart = sum(a.order > b.order for a, b in pairwise(group))
     other = len(group) == 1 and mine.numbers != theirs.numbers
-    return by_name + moved + 0.1 * apart + float(other)
+    shared = frozenset().union(*(_stems(p.parameter) for p in group))
+    unlike = sum(weight for stem, weight in slot.words if stem not in shared)
+    return by_name + moved + 0.1 * apart + float(other) + UNLIKE * unlike
 
 
 def _words_apart(a: Piece, b: Piece) -> int:

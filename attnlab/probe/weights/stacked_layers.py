@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import islice, permutations
 from math import prod
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from attnlab.probe.weights.roles import Piece, Slot
 
 NUMBER = re.compile(r"\d+")
+IN_LIST = re.compile(r"(?<=\.)\d+(?=\.)")
 MOST_JOINED = 6  # layers in one
 MOST_OF_EACH, MOST_ORDERS = 4, 24  # parameters of each layer in one, and orders of them
 
@@ -61,7 +63,9 @@ def _several_of_each(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece
 
 
 def joined_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, ...]]:
-    """Layers that are defined one after the other, and have as many rows together as the slot."""
+    """Layers that are defined one after the other, and have as many rows together as the slot; of
+    each list one, or all."""
+    lists = Counter(_in_list(piece) for piece in parts)
     alike: dict[tuple[object, ...], list[Piece]] = {}
     for piece in parts:
         if piece.shape and not slot.per:
@@ -71,4 +75,11 @@ def joined_groups(slot: Slot, parts: Sequence[Piece]) -> Iterator[tuple[Piece, .
             for many in range(2, MOST_JOINED + 1):
                 group = tuple(pieces[first : first + many])
                 if sum(prod(piece.shape) for piece in group) == prod(slot.shape):
-                    yield group
+                    taken = Counter(_in_list(piece) for piece in group)
+                    if all(n in (1, lists[name]) for name, n in taken.items()):
+                        yield group
+
+
+def _in_list(piece: Piece) -> str:
+    """Its name, the same for all layers of a list."""
+    return IN_LIST.sub("#", piece.expression)
