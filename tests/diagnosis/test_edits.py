@@ -169,6 +169,70 @@ def test_the_reference_suggests_what_it_writes_in_such_places():
     assert source.text.replace("relu", "gelu") in texts
 
 
+LAYERS = """
+@dataclass
+class Sizes:
+    dim: int = 64
+
+    @property
+    def head_dim(self):
+        return 16
+
+
+class Part(nn.Module):
+    def forward(self, x, keep=None, causal=False):
+        return x
+
+
+class Net(nn.Module):
+    def __init__(self, sizes, dropout):
+        self.part = Part()
+        self.places = Places(sizes.dim, dropout)
+
+    def forward(self, x, keep):
+        cap = torch.tanh(x / self.cap)
+        top, where = cap.topk(2)
+        rows = self.rows(0, x - self.kept)
+        steps = torch.arange(n - 1, -1, -1)
+        cut = cells.permute(0, 2, 4, 1, 3, 5)
+        return self.part(x.mean((-2, -1)))
+
+
+class Places(nn.Module):
+    def __init__(self, width, most=9, dropout=0.1):
+        self.most = most
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("Places(sizes.dim, dropout)", "Places(sizes.dim, dropout=dropout)"),
+        ("Places(sizes.dim,", "Places(sizes.head_dim,"),
+        ("torch.tanh(x / self.cap)", "torch.tanh(x / self.cap) * self.cap"),
+        ("self.rows(0, x - self.kept)", "self.rows(self.kept, x)"),
+        ("arange(n - 1, -1, -1)", "arange(n - 1, -n, -1)"),
+        ("permute(0, 2, 4, 1, 3, 5)", "permute(0, 2, 4, 3, 5, 1)"),
+        ("x.mean((-2, -1)))", "x.mean((-1,)))"),
+        ("x.mean((-2, -1)))", "x.mean((-2, -1)), causal=True)"),
+        ("x.mean((-2, -1)))", "x.mean((-2, -1)), keep=keep)"),
+    ],
+)
+def test_lines_are_changed_as_people_get_them_wrong(old, new):
+    """An argument at another's place, a field, a cap that is not undone, a range, axes, a switch
+    and a mask that a call leaves out."""
+    assert old in LAYERS
+    source = Source(LAYERS)
+    assert LAYERS.replace(old, new) in {apply_edit(LAYERS, edit) for _, edit in rewrites(source)}
+
+
+def test_what_the_reference_divides_by_its_own_sum_is_suggested():
+    """As the weights of the experts that were chosen."""
+    source, theirs = Source("y = f(top)\n"), Source("w = w / w.sum(-1, keepdim=True)\n")
+    texts = {apply_edit(source.text, edit) for _, edit in suggestions(source, theirs)}
+    assert "y = f((top / top.sum(-1, keepdim=True)))\n" in texts
+
+
 @pytest.mark.parametrize(
     ("old", "new", "kind"),
     [

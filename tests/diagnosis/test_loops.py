@@ -3,7 +3,7 @@
 import torch
 
 from attnlab.candidate.value_recorder import Value
-from attnlab.diagnosis.loops import join, loops
+from attnlab.diagnosis.loops import inner_loops, join, loops
 
 
 def step(op, line, *numbers):
@@ -30,3 +30,13 @@ def test_two_products_of_a_line_are_two_steps():
     turn = [step("matmul", 3, 1.0), step("softmax", 3, 1.0), step("matmul", 3, 1.0)]
     assert list(loops([*turn, *turn])) == [[0, 3], [1, 4], [2, 5]]
     assert list(loops(turn)) == []
+
+
+def test_a_loop_inside_of_another_one_has_pieces_of_its_own():
+    """Two layers with two heads each: what the layer does after its heads runs further out."""
+    head = Value("mul", "mine.py", 9, "", 0, 0, [], torch.ones(2), callers=[20, 30])
+    after = Value("add", "mine.py", 21, "", 0, 0, [], torch.ones(2), callers=[30])
+    values = [head, head, after, head, head, after]
+    assert [0, 1, 3, 4] in list(loops(values))
+    assert list(inner_loops(values)) == [[0, 1], [3, 4]]
+    assert list(inner_loops([head, head, head, head])) == []

@@ -48,6 +48,27 @@ class Net(nn.Module):
     def forward(self, img):
         return self.tokens(F.unfold(img, 4, stride=4).mT)
 """
+EDGES = """
+class Graph(nn.Module):
+    def __init__(self, node_dim=10, edge_dim=5, dim=24):
+        super().__init__()
+        self.nodes, self.edges = nn.Linear(node_dim, dim), nn.Linear(edge_dim, dim)
+    def forward(self, nodes, edge):
+        b, n, _ = nodes.shape
+        x = self.nodes(nodes)
+        both = self.edges(edge).view(b, n, n, 4, 6).sum(2) + x.view(b, n, 4, 6)
+        return both.flatten(2)
+"""
+SAMPLES = """
+class Wave(nn.Module):
+    def __init__(self, mel_bins=8, hop=4):
+        super().__init__()
+        self.hop = hop
+        self.front, self.cond = nn.Conv1d(1, 16, 1), nn.Conv1d(mel_bins, 16, 1)
+    def forward(self, wave, mel):
+        longer = F.interpolate(mel, scale_factor=float(self.hop), mode="nearest")
+        return self.front(wave.unsqueeze(1)) + self.cond(longer)
+"""
 WRONG = """
 class Broken(nn.Module):
     def __init__(self, embed_dim=24):
@@ -76,10 +97,13 @@ def fitted(tmp_path, text):
         (COLUMNS, {"x_num": "B D float", "x_cat": "B S int"}),
         (PAIRED, {"image_features": "B 32 float", "text": "B S int"}),
         (PATCHES, {"img": "B 1 24 24 float"}),
+        (EDGES, {"nodes": "B S 10 float", "edge": "B S S 5 float"}),
+        (SAMPLES, {"wave": "B 48 float", "mel": "B S D float"}),
     ],
 )
 def test_what_nothing_says_is_found_by_trying(tmp_path, text, expected):
-    """Maps with axes to flatten, columns of numbers and of kinds, a width, and a picture's size."""
+    """Maps with axes to flatten, columns of numbers and of kinds, a width, and a picture's size; a
+    vector for each pair; and as many samples as the frames need, for one would be broadcast."""
     assert fitted(tmp_path, text) == expected
 
 

@@ -220,6 +220,21 @@ def test_a_mask_of_any_name_is_known_by_its_use(use, feed):
     assert forward(text, "Net")["left_out"] == feed
 
 
+@pytest.mark.parametrize(
+    ("argument", "line"),
+    [("src_pad", "seen = ~src_pad[:, None, None, :]"), ("m", "keep = (~m).unsqueeze(1)")],
+)
+def test_what_is_kept_where_a_mask_is_not_true_is_padding(argument, line):
+    """By the name of the mask, or of its opposite, where nothing else says it."""
+    text = f"""
+    class Net(nn.Module):
+        def forward(self, x, {argument}):
+            {line}
+            return self.layers["own"](x, {line.split()[0]})
+    """
+    assert "forbids" in forward(text, "Net")[argument]
+
+
 def test_a_mask_may_be_called_as_the_id_of_padding_is():
     """`pad` is a number in a constructor, and a mask over keys where forward uses it as one."""
     text = """

@@ -2,6 +2,8 @@
 
 from itertools import permutations
 
+import pytest
+
 from attnlab.probe.weights.cover import cover
 from attnlab.probe.weights.roles import Option
 
@@ -19,6 +21,18 @@ def test_all_pieces_are_used_at_the_least_cost():
     assert found is not None
     assert frozenset().union(*(o.pieces for o in found.values())) == set(range(4))
     assert sum(o.cost for o in found.values()) == least
+
+
+def test_three_layers_exchange_what_they_hold():
+    """One holds queries, keys and values of an attention, two others share those of another."""
+    layers = [
+        {"q": [option(0.1, 3), option(0.2, 0)]},
+        {"kv": [option(0.1, 4, 5), option(0.2, 1, 2)]},
+        {"own": [option(0.1, 3, 4, 5), option(0.6, 0, 1, 2)]},
+    ]
+    found = cover(layers, 6)
+    assert found is not None
+    assert sum(o.cost for o in found.values()) == pytest.approx(0.5)
 
 
 def test_a_layer_holds_what_one_layer_has():

@@ -269,3 +269,44 @@ def test_parameters_of_layers_are_stacked_in_their_order_and_by_their_letters():
     norms = ", ".join(f"layers.{i}.{n}.weight" for i in range(2) for n in names[2:])
     assert first["params.k"] == f"permute(stack({keys}), 0, 2, 1)"
     assert first["norms"] == f"split(stack({norms}), 0, Hkv)"
+
+
+def test_numbers_are_compared_by_their_order():
+    """The first of three norms is `norms.0` in one file and `norm1` in another."""
+    mine = slots({f"norms.{i}.weight": (8,) for i in range(3)}, SIZES)
+    found = all_options(mine, pieces({f"norm{i}.weight": (8,) for i in (1, 2, 3)}), SIZES)
+    likeliest = {name: ways[0].expression for name, ways in found.items()}
+    assert likeliest == {f"norms.{i}.weight": f"norm{i + 1}.weight" for i in range(3)}
+
+
+def test_words_and_room_tell_layers_of_one_shape_apart():
+    """`cross` is said by few names, and one fused layer takes the room of three."""
+    width = {"weight": (30, 30)}
+    theirs = {
+        f"{part}_attn.W_{letter}.{kind}": shape
+        for part in ("enc", "dec", "cross")
+        for letter in "qkvo"
+        for kind, shape in width.items()
+    }
+    mine = {}
+    for part in ("encoder.attn", "decoder.attn"):
+        mine |= {f"{part}.in_proj.weight": (90, 30), f"{part}.out_proj.weight": (30, 30)}
+    mine |= {"decoder.cross.q_proj.weight": (30, 30), "decoder.cross.kv_proj.weight": (60, 30)}
+    mine |= {"decoder.cross.out_proj.weight": (30, 30)}
+    found = all_options(slots(mine, SIZES), pieces(theirs), SIZES)
+    said = {name: ways[0].expression for name, ways in found.items()}
+    assert said["decoder.cross.q_proj.weight"] == "cross_attn.W_q.weight"
+    assert "cross" in said["decoder.cross.kv_proj.weight"]
+    assert "dec_attn" in said["decoder.attn.in_proj.weight"]
+    assert "enc_attn" in said["encoder.attn.in_proj.weight"]
+
+
+def test_one_parameter_holds_one_of_a_list_of_layers_or_all():
+    """Never two matrices of half of the experts."""
+    theirs = {f"experts.{i}.w{n}.weight": (4, 6) for i in range(6) for n in (1, 3)}
+    mine = {"w_gate": (6, 4, 6), "w_up": (6, 4, 6)}
+    found = all_options(slots(mine, SIZES), pieces(theirs), SIZES, lists=2)
+    assert found["w_gate"]
+    for way in found["w_gate"]:
+        firsts = way.expression.count("w1.weight")
+        assert firsts in (0, 6), way.expression
