@@ -234,6 +234,8 @@ def _omission(repair: Repair, taken: int, lost: int, sizes: Mapping[str, int]) -
     laid = next(layouts(right, tuple(made.numbers.shape)), None)
     relation = relate(made.numbers, laid, sizes) if laid is not None else None
     op = called(theirs.values[step].op)
+    if relation and relation.kind == "scale" and is_mask(made.numbers) and is_mask(right):
+        return None  # one mask, with other numbers: what it closes tells more
     filled = relation is not None and relation.kind == "dropped"  # room that theirs writes into
     if relation and relation.kind.startswith(SPECIFIC) and not filled:
         says = f"what this line computes is left {relation.says}"
@@ -312,7 +314,7 @@ def _describe_class(repair: Repair, which: int) -> str:
 def _other_operation(repair: Repair) -> Relation:
     mine = repair.before.values[repair.mine]
     theirs = repair.pairing.theirs.values[repair.theirs]
-    if mine.op == theirs.op and mine.scalars != theirs.scalars:
+    if mine.op == theirs.op and _plain(mine.scalars) != _plain(theirs.scalars):
         right = f"`{theirs.op}({theirs.scalars})`"
         says = f"`{mine.op}({mine.scalars})` where the reference has {right}"
         kind = "softmax-axis" if same_family(mine.op, "softmax") else "arguments"
@@ -321,6 +323,11 @@ def _other_operation(repair: Repair) -> Relation:
     if same_family(mine.op, theirs.op):
         return Relation("other", "this line computes something else from the right operands")
     return Relation("other-step", f"{called(mine.op)} where the reference has {called(theirs.op)}")
+
+
+def _plain(scalars: str) -> str:
+    """Arguments without the name of the axis, which may be said or not."""
+    return scalars.replace("dim=", "").replace("axis=", "")
 
 
 def step_name(side: Side, index: int) -> str:

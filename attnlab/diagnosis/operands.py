@@ -17,7 +17,6 @@ def operand_rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("exponent", edit) for edit in _pairs_of_channels(source))
     yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
     yield from (("wrong-operand", edit) for edit in _other_fields(source))
-    yield from (("wrong-arguments", edit) for edit in _arguments_by_name(source))
     yield from (("missing-argument", edit) for edit in _arguments_of_layers(source))
 
 
@@ -92,7 +91,7 @@ def _pairs_of_channels(source: Source) -> Iterator[Edit]:
                 yield source.put(operand, f"({operand.id} // 2)")
 
 
-def _arguments_by_name(source: Source) -> Iterator[Edit]:
+def arguments_by_name(source: Source) -> Iterator[Edit]:
     """Arguments that are called as parameters of what is called in the same file, at their own
     places; and those that are left out though a variable has their name."""
     known: dict[str, list[str]] = {}

@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from difflib import SequenceMatcher
 
 from attnlab.diagnosis.lines import differing_lines
+from attnlab.diagnosis.operands import arguments_by_name
 from attnlab.diagnosis.unused import uses_of_unused
 from attnlab.mutation_testing.operators.base import (
     Edit,
@@ -46,6 +47,7 @@ def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("missing-step", edit) for edit in _as_bent(source, theirs))
     yield from (("missing-step", edit) for edit in _as_divided(source, theirs))
     yield from uses_of_unused(source)
+    yield from (("wrong-arguments", edit) for edit in arguments_by_name(source))
 
 
 def _as_written(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:

@@ -223,7 +223,8 @@ def test_lines_are_changed_as_people_get_them_wrong(old, new):
     and a mask that a call leaves out."""
     assert old in LAYERS
     source = Source(LAYERS)
-    assert LAYERS.replace(old, new) in {apply_edit(LAYERS, edit) for _, edit in rewrites(source)}
+    edits = [*suggestions(source, source), *rewrites(source)]
+    assert LAYERS.replace(old, new) in {apply_edit(LAYERS, edit) for _, edit in edits}
 
 
 def test_what_the_reference_divides_by_its_own_sum_is_suggested():
