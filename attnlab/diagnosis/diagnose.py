@@ -82,7 +82,10 @@ def _searched(
     loaded = tuple(misloaded(found.first, sizes, sources))
     fix = None if _tells(named) else _fixed(found.first, draw, again, sources, loaded or named)
     fix = fix and _with_relation(fix, named)
-    if fix and fix.confirmed:
+    if fix and loaded:
+        on_line = [i for i, v in enumerate(start.values) if v.call >= 0 and v.line == fix.line]
+        fix = fix if on_line and makes_weights(start, on_line) else None
+    if fix and (fix.confirmed or loaded):
         return found, (fix,)
     late = time.monotonic() > draw.until
     if not fix and not late and (not found.whole or found.vague):
@@ -92,8 +95,6 @@ def _searched(
         found = replace(bold if better else found, runs=runs)
         named = _named(found, again, sizes, sources)
     vague = found.vague or any(d.relation in VAGUE for d in named)
-    if fix and loaded:
-        return found, (fix,)
     if loaded and (not named or vague or not makes_weights(start, [r.mine for r in found.repairs])):
         return found, loaded
     if not late and (not named or (vague and not any(d.confirmed for d in named))):

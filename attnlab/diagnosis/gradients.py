@@ -27,7 +27,7 @@ from attnlab.records.diagnosis import Diagnosis
 CLOSE = 1e-4  # of the largest gradient of a value, since values are equal up to 2e-6
 TINY = 1e-7  # of the largest gradient of all: no more than rounding
 MOST_FIXES = 24  # a line may run once for each layer
-OVERWRITTEN = re.compile(r"output \d+ of (\w+)")
+OVERWRITTEN = re.compile(r"output \d+ of (?:\w+::)*(\w+)")
 COPIES = {"detach", "detach_", "data"}
 FLAT = {"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"}
 
@@ -223,8 +223,11 @@ def diagnose_overwritten(side: Side, error: str, sources: Sources) -> tuple[Diag
     for index, value in enumerate(side.values):
         writes = value.op.endswith("_") and value.call >= 0 and value.line
         made = side.values[value.inputs[0]].op.strip("_") if writes and value.inputs else ""
-        if made and needed and made.replace("_", "") in needed:
-            says = f"{called(value.op)} writes over what the backward of {called(made)} needs"
+        again = writes and value.op.strip("_") + "backward" in needed  # by the same line, before
+        if needed and (again or (made and made.replace("_", "") in needed)):
+            says = f"{called(value.op)} writes over what a backward needs"
+            if not again:
+                says = f"{called(value.op)} writes over what the backward of {called(made)} needs"
             fix = Fix(index, Relation("gradient-overwritten", says))
             return (_describe(side, fix, Side.empty(), sources, sure=False),)
     return ()

@@ -155,3 +155,9 @@ def test_what_backward_needs_is_not_written_over():
     assert "modified by an inplace operation" in found.message
     (wrong,) = found.diagnosis
     assert (wrong.line, wrong.relation) == (line_of(mine, "mul_"), "gradient-overwritten")
+    peak = "peak = torch.zeros_like(v)\n        peak.copy_(v)\n        v = peak * peak"
+    twice = mine.replace("        weights.mul_(1.0)\n", f"        {peak}\n        peak.copy_(v)\n")
+    theirs = mine.replace("        weights.mul_(1.0)\n", "        v = v * v\n")
+    (wrong,) = diff(twice, theirs).diagnosis
+    assert wrong.relation == "gradient-overwritten"
+    assert "copy_" in twice.splitlines()[wrong.line - 1]
