@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from math import prod
 from typing import NamedTuple
 
 import torch
@@ -28,6 +29,7 @@ CLOSE = 1e-4  # of the largest gradient of a value, since values are equal up to
 TINY = 1e-7  # of the largest gradient of all: no more than rounding
 MOST_FIXES = 24  # a line may run once for each layer
 OVERWRITTEN = re.compile(r"output \d+ of (?:\w+::)*(\w+)")
+SHAPE = re.compile(r"Tensor \[([\d, ]+)\]")
 COPIES = {"detach", "detach_", "data"}
 FLAT = {"round", "floor", "ceil", "trunc", "fix", "sign", "sgn", "heaviside", "floor_divide"}
 
@@ -217,20 +219,31 @@ def _of_backward(side: Side, index: int, own: Sequence[int], says: str) -> Fix:
 
 
 def diagnose_overwritten(side: Side, error: str, sources: Sources) -> tuple[Diagnosis, ...]:
-    """Which line wrote over what the backward pass needs, by what that raised."""
-    told = OVERWRITTEN.search(error)
+    """Which line wrote over what the backward pass needs, by what that raised: whose output it was,
+    else how large."""
+    told, shape = OVERWRITTEN.search(error), SHAPE.search(error)
     needed = told[1].lower() if told else ""
+    size = prod(map(int, shape[1].split(","))) if shape else 0
+    sized, found, says = list[int](), -1, ""
     for index, value in enumerate(side.values):
-        writes = value.op.endswith("_") and value.call >= 0 and value.line
-        made = side.values[value.inputs[0]].op.strip("_") if writes and value.inputs else ""
-        again = writes and value.op.strip("_") + "backward" in needed  # by the same line, before
-        if needed and (again or (made and made.replace("_", "") in needed)):
-            says = f"{called(value.op)} writes over what a backward needs"
-            if not again:
-                says = f"{called(value.op)} writes over what the backward of {called(made)} needs"
-            fix = Fix(index, Relation("gradient-overwritten", says))
-            return (_describe(side, fix, Side.empty(), sources, sure=False),)
-    return ()
+        if not (value.op.endswith("_") and value.call >= 0 and value.line and value.inputs):
+            continue
+        made = side.values[value.inputs[0]].op.strip("_")
+        if made and made.replace("_", "") in needed:
+            found, says = index, f"the backward of {called(made)}"
+        elif value.op.strip("_") + "backward" in needed:  # by the same line, before
+            found, says = index, "the backward pass"
+        elif value.numbers.numel() == size and not value.op.startswith("__"):
+            sized.append(index)
+        if says:
+            break
+    if not says and len({side.values[i].line for i in sized}) == 1:
+        found, says = sized[0], "the backward pass"
+    if not says:
+        return ()
+    says = f"{called(side.values[found].op)} writes over what {says} needs"
+    fix = Fix(found, Relation("gradient-overwritten", says))
+    return (_describe(side, fix, Side.empty(), sources, sure=False),)
 
 
 # ---------------------------------------------------------------- what is compared

@@ -161,3 +161,7 @@ def test_what_backward_needs_is_not_written_over():
     (wrong,) = diff(twice, theirs).diagnosis
     assert wrong.relation == "gradient-overwritten"
     assert "copy_" in twice.splitlines()[wrong.line - 1]
+    first = RIGHT.index("        mixed = ")
+    emptied = RIGHT[:first] + "        x.zero_()\n" + RIGHT[first:]
+    (wrong,) = diff(emptied).diagnosis
+    assert wrong.line == line_of(emptied, "x.zero_()")
