@@ -70,7 +70,7 @@ def command(
     from attnlab.render.diff import DiffPage
     from attnlab.target.diff_target import diff_job
     from attnlab.target.revision import past_version
-    from attnlab.target.trace_advice import untried_inputs
+    from attnlab.target.trace_advice import omission, omitted_inputs
 
     target, typed = named.name, named.repeating(reference).typed
     with past_version(target) as (mine, named_mine), past_version(reference) as (past, shown):
@@ -84,7 +84,8 @@ def command(
 
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
         job, report = _compared(typed, past, job_of)
-    diff = _diff(report, untried_inputs(job))
+    left = omitted_inputs(job)
+    diff = _diff(report, (omission(left),) if left else ())
     page = DiffPage(
         target=target,
         reference=reference,
@@ -128,11 +129,39 @@ def _compared(
                 first = job, report
             continue
         _tell(plain, fed.inputs if fed is not typed else ())
-        return job, report
+        return _with_masks(job, report, lambda flags: job_of(fed.with_flags(inputs=flags), plain))  # noqa: B023
     if first is None:
         assert refused is not None
         raise refused
     return first
+
+
+def _with_masks(
+    job: Job, report: Report, job_of: Callable[[tuple[str, ...]], Job]
+) -> tuple[Job, Report]:
+    """The job and its report; where outputs are equal without the masks that forward may be given,
+    those with them, all together or else one by one."""
+    from attnlab.errors import Refused
+    from attnlab.target.conventions import names_mask
+    from attnlab.target.trace_advice import omitted_inputs
+
+    left = [text for text in omitted_inputs(job) if names_mask(text.partition(":")[0])]
+    masks = [text for text in left if ":" in text]
+    if not masks or report.diff is None or report.diff.outcome != "same":
+        return job, report
+    best = job, report
+    for flags in dict.fromkeys([tuple(masks), *((text,) for text in masks)]):
+        try:
+            other = job_of(flags)
+        except Refused:
+            continue
+        second = run_job(other)
+        outcome = second.diff.outcome if second.diff else ""
+        if outcome == "different" or (outcome == "same" and len(flags) == len(masks)):
+            note(f"with the masks that forward may be given: {', '.join(flags)}")
+            return other, second
+        best = (other, second) if outcome == "same" else best
+    return best
 
 
 def _tell(plain: bool, inputs: tuple[str, ...]) -> None:

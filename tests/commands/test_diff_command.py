@@ -426,6 +426,35 @@ def test_another_hand_is_compared_without_a_flag(shell, wrong):
     assert lines[:1] == ([19] if wrong else [])
 
 
+PADDED = """import torch
+from torch import nn
+
+
+class Mix(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.lin = nn.Linear(dim, dim)
+
+    def forward(self, x, key_padding_mask=None):
+        head = x[:, None]
+        scores = head @ head.mT
+        if key_padding_mask is not None:
+            scores = scores.masked_fill(key_padding_mask[:, None, None], -1e9)
+        return self.lin((scores.softmax(-1) @ head)[:, 0])
+"""
+
+
+@pytest.mark.parametrize("wrong", ["", "[:, None, :, None]"])
+def test_a_mask_that_may_be_left_out_is_fed_where_outputs_are_equal_without_it(shell, wrong):
+    """What is wrong with padding alone is no "same"."""
+    Path("mine.py").write_text(PADDED.replace("[:, None, None]", wrong or "[:, None, None]"))
+    Path("theirs.py").write_text(PADDED.replace("head @ head.mT", "torch.matmul(head, head.mT)"))
+    said = shell("diff", "mine.py:Mix", "theirs.py:Mix", "--json")
+    assert said.json["outcome"] == ("different" if wrong else "same")
+    assert "not compared" not in said.json["message"]
+    assert [d["line"] for d in said.json["diagnosis"]] == ([14] if wrong else [])
+
+
 def test_a_norm_by_hand_and_a_second_tensor_keep_nothing_from_a_map(shell):
     """Of two that are returned the first is compared with what values tell of the weights; gains
     and shifts of norms that are defined in another order go together."""
