@@ -299,7 +299,7 @@ def test_a_guess_says_how_a_line_is_wrong_that_the_reference_does_not_have(
     ("name", "style", "relation", "line"),
     [
         ("no-one-to-begin-with", "places-compared.py", "mask-diagonal", ".tril(-1)"),
-        ("tiny-heads-pass", "zipped.py", "", "halves.transpose(1, 2)"),
+        ("tiny-heads-pass", "zipped.py", "", "weight.view(heads"),
     ],
 )
 def test_a_step_is_named_where_it_is_made_not_where_its_result_is_used(name, style, relation, line):
