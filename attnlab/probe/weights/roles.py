@@ -38,6 +38,7 @@ BIAS = {"bias", "biases", "beta", "b", "shift", "shifts"}
 PAIR = 2  # words
 STEM = 3  # letters by which words are compared
 UNLIKE = 0.3  # the cost of a name that shares no word
+IN_ORDER = 1.1  # more than 1, so that layers that all stand elsewhere keep their order
 NUMBER = re.compile(r"(\d+)")
 WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
@@ -363,7 +364,8 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
         return None
     moved = 0.02 * min(
-        sum(abs(place - p.order) for p in group) / len(group) for place in (slot.order, slot.place)
+        float((sum(abs(place - p.order) for p in group) / len(group)) ** IN_ORDER)
+        for place in (slot.order, slot.place)
     )
     by_name = _difference(mine.role, role, 1.0) + _difference(mine.kind, theirs.kind, 0.3)
     apart = 0 if letters else max((_words_apart(a, b) for a, b in pairwise(group)), default=0)

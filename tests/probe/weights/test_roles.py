@@ -310,3 +310,18 @@ def test_one_parameter_holds_one_of_a_list_of_layers_or_all():
     for way in found["w_gate"]:
         firsts = way.expression.count("w1.weight")
         assert firsts in (0, 6), way.expression
+
+
+def test_layers_that_all_stand_elsewhere_keep_their_order():
+    """Norms that one file makes before its layers and the other behind them."""
+    theirs = {**{f"w.{i}.weight": (8, 8) for i in range(4)}, "a.gain": (8,), "b.gain": (8,)}
+    mine = slots(
+        {"one.gain": (8,), "two.gain": (8,), **{f"w.{i}.weight": (8, 8) for i in range(4)}}, SIZES
+    )
+    found = all_options(mine, pieces(theirs), SIZES)
+
+    def cost(name, expression):
+        return next(o.cost for o in found[name] if o.expression == expression)
+
+    kept = cost("one.gain", "a.gain") + cost("two.gain", "b.gain")
+    assert kept < cost("one.gain", "b.gain") + cost("two.gain", "a.gain")
