@@ -14,6 +14,7 @@ from attnlab.diagnosis.lines import (
     nearest_difference,
     takes_argument,
 )
+from attnlab.diagnosis.pairing import Pairing
 from attnlab.diagnosis.relations import Relation
 from attnlab.diagnosis.repair import Repair
 
@@ -105,7 +106,7 @@ def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:
             calls.setdefault(tuple(v.callers), []).append(i)
     which = calls.pop(tuple(made.callers)).index(found.at)  # a line may add twice
     others = [same[which] for same in calls.values() if which < len(same)]
-    if any(i not in pairing.wrong and pairing.known(i) for i in others):
+    if any(_is_right_there(pairing, i, left=pairing.known(found.at)) for i in others):
         return made.callers[0]
     wanted = pairing.their_input_classes(found.beside) if found.beside >= 0 else set()
     if found.relation.kind == "missing-term" and found.at == repair.mine:
@@ -117,6 +118,14 @@ def _calling_line(repair: Repair, found: Finding, sources: Sources) -> int:
     inside = (is_in_function(text, made.line, mine.values[i].line) for i in strange)
     taken = found.relation.kind in OPERANDS and strange and not any(inside)
     return made.callers[0] if taken and takes_argument(text, made.line) else 0
+
+
+def _is_right_there(pairing: Pairing, index: int, left: bool) -> bool:
+    """Whether another call of a function gives what is right; where the step is `left` as it is
+    though the reference does more, whether what takes its result is right as well."""
+    takers = (i for i, v in enumerate(pairing.mine.values) if index in v.inputs)
+    lacks = left and any(i in pairing.wrong for i in takers)
+    return index not in pairing.wrong and pairing.known(index) and not lacks
 
 
 def _line_that_differs(sources: Sources, file: str, line: int) -> int:

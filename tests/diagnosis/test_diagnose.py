@@ -1,5 +1,6 @@
 """The whole way: mine beside a reference, in one process."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -180,6 +181,37 @@ def test_a_helper_is_right_where_another_call_of_it_is():
     mine = HELPED.replace("        scores = q @", "        q = times(q, 1.0)\n        scores = q @")
     mine = mine.replace(old, new.format(3.0))
     assert diff(mine, BY_HAND).diagnosis[0].line == line_of(mine, "times(mixed")
+
+
+CAPPED = """import torch
+from torch import nn
+
+
+def cap(x, most):
+    return torch.tanh(x / most) * most
+
+
+class Capped(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.mix, self.out = nn.Linear(dim, dim), nn.Linear(dim, dim)
+
+    def forward(self, x):
+        scores = cap(self.mix(x) @ x.mT, 5.0)
+        mixed = scores.softmax(-1) @ x
+        return cap(self.out(mixed), 8.0)
+"""
+
+
+def test_a_helper_is_wrong_where_all_calls_of_it_are():
+    """A step that it lacks is named inside, not at one of the lines that call it."""
+    contract = replace(PADDED.contract, init={"dim": "D"}, inputs=PADDED.contract.inputs[:1])
+    challenge = replace(PADDED, contract=contract, class_name="Capped")
+    theirs = CAPPED.replace("torch.tanh(x / most) * most", "most * (x / most).tanh()")
+    assert diff(CAPPED, theirs, challenge).outcome == "same"
+    mine = CAPPED.replace(" / most) * most", " / most)")
+    found = diff(mine, theirs, challenge).diagnosis
+    assert {d.line for d in found} == {line_of(mine, "return torch.tanh")}
 
 
 def test_a_crash_is_told_and_nothing_is_invented():
