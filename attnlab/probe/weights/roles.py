@@ -10,13 +10,13 @@ import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from functools import lru_cache
 from itertools import accumulate, pairwise, permutations
 from math import prod
 from typing import NamedTuple
 
 from attnlab.probe.weights.arrangements import expressions
 from attnlab.probe.weights.layouts import MEMBER, Shapes
+from attnlab.probe.weights.names import WORD, number_ranks, word_stems, word_weights
 from attnlab.probe.weights.stacked_layers import joined_groups, stacked_groups
 
 LETTERS = {
@@ -36,11 +36,8 @@ INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention
 WEIGHT = {"weight", "weights", "kernel", "gamma", "gain", "gains", "scale", "w", "g", "matrix"}
 BIAS = {"bias", "biases", "beta", "b", "shift", "shifts"}
 PAIR = 2  # words
-STEM = 3  # letters by which words are compared
 UNLIKE = 0.3  # the cost of a name that shares no word
 IN_ORDER = 1.1  # more than 1, so that layers that all stand elsewhere keep their order
-NUMBER = re.compile(r"(\d+)")
-WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 FUSED = [("q", "k", "v"), ("k", "v"), ("q", "k", "v", "out")]  # where the name gives no order
 
 
@@ -118,30 +115,6 @@ class Option(NamedTuple):
     layers: tuple[str, ...] = ()  # of the reference; a weight and its bias must agree
 
 
-def _ranks(names: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """For each name the places of its numbers among those of names that are else the same, so that
-    `norm1` and `norms.0` are both the first."""
-    parts = {name: NUMBER.split(name) for name in names}
-    series: dict[tuple[object, ...], set[int]] = {}
-    for words in parts.values():
-        for at in range(1, len(words), 2):
-            series.setdefault((at, *words[:at], *words[at + 1 :]), set()).add(int(words[at]))
-    found = dict[str, tuple[str, ...]]()
-    for name, words in parts.items():
-        ordered = (
-            (sorted(series[at, *words[:at], *words[at + 1 :]]), int(words[at]))
-            for at in range(1, len(words), 2)
-        )
-        found[name] = tuple(str(all_there.index(n)) for all_there, n in ordered)
-    return found
-
-
-@lru_cache(maxsize=4096)
-def _stems(name: str) -> frozenset[str]:
-    """The beginnings of its words: `dec` of `decoder`."""
-    return frozenset(w[:STEM].lower() for w in WORD.findall(name) if not w.isdecimal())
-
-
 def layer_name(name: str) -> str:
     """The layer that owns a parameter (`out_proj` for `out_proj.bias`), or "" if none does."""
     stem, _, last = name.rpartition(".")
@@ -155,7 +128,7 @@ def pieces(
     one for each head, where `by` is the symbol that counts these."""
     heads = (sizes or {}).get(by, 0)
     found: list[Piece] = []
-    ranks = _ranks(theirs)
+    ranks = number_ranks(theirs)
     for name, shape in theirs.items():
         parsed = parse_name(name)._replace(numbers=ranks[name])
         count = len(parsed.role) if set(parsed.role) <= set("qkv") else 1
@@ -176,19 +149,15 @@ def slots(mine: Shapes, sizes: Mapping[str, int]) -> tuple[Slot, ...]:
     """The module's parameters, with those of separate heads collected into families."""
     found: dict[str, Slot] = {}
     families = {name: _family(name, mine, sizes) for name in mine}
-    ranks = _ranks({stem for stem, _ in families.values()})
+    ranks = number_ranks({stem for stem, _ in families.values()})
     for name, shape in mine.items():
         stem, count = families[name]
         parsed = parse_name(stem)._replace(numbers=ranks[stem])
         found.setdefault(stem, Slot(stem, tuple(shape), parsed, len(found), count))
-    often = Counter(word for stem in found for word in _stems(stem))
-    return tuple(slot._replace(words=_weights(slot.name, often)) for slot in found.values())
-
-
-def _weights(name: str, often: Mapping[str, int]) -> tuple[tuple[str, float], ...]:
-    """How much each word of a name says: the more, the fewer names have it; 1 together."""
-    says = {w: 1 / often[w] for w in sorted(_stems(name)) if w not in LETTERS}
-    return tuple((word, weight / sum(says.values())) for word, weight in says.items())
+    often = Counter(word for stem in found for word in word_stems(stem))
+    return tuple(
+        slot._replace(words=word_weights(slot.name, often, LETTERS)) for slot in found.values()
+    )
 
 
 def _family(name: str, mine: Shapes, sizes: Mapping[str, int]) -> tuple[str, str]:
@@ -372,7 +341,7 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     if len(group) > PAIR:  # in the order in which they are defined
         apart = sum(a.order > b.order for a, b in pairwise(group))
     other = len(group) == 1 and mine.numbers != theirs.numbers
-    shared = frozenset().union(*(_stems(p.parameter) for p in group))
+    shared = frozenset().union(*(word_stems(p.parameter) for p in group))
     unlike = sum(weight for stem, weight in slot.words if stem not in shared)
     return by_name + moved + 0.1 * apart + float(other) + UNLIKE * unlike
 
