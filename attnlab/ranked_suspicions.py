@@ -16,7 +16,11 @@ EFFECTS |= {"no-gradient"}  # of an argument that is not read, of a part that is
 # Rules that tell why a parameter gets no gradient.
 UNREACHED = {"result-unread", "unused-parameter", "result-dropped", "gradient-cut"}
 UNMASKED = {"unused-argument", "mask-after-softmax", "mask-value", "mask-multiplied"}
-UNMASKED |= {"mask-undone", "mask-turned"}  # which leave in sight what a mask was to hide
+UNMASKED |= {
+    "mask-undone",
+    "mask-turned",
+    "mask-of-other",
+}  # which leave in sight what a mask was to hide
 # Of these causes alone.
 EFFECTS_OF = {"labels-not-shifted": {"labels-overwritten"}, "causality": UNMASKED}
 EFFECTS_OF |= dict.fromkeys(("mask-effect", "padding-invariance"), UNMASKED)
@@ -28,7 +32,7 @@ EFFECTS_OF |= {
     "edge-shapes": {*MIXING, "batch-independence"},
 }
 UNFED = ("unused-input", "result-unread", "unused-parameter", "constant-output", "unused-argument")
-EFFECTS_OF |= {rule: {"keys-of-queries"} for rule in UNFED}
+EFFECTS_OF |= {rule: {"keys-of-queries", "mask-of-other"} for rule in UNFED}
 EFFECT = 0.3  # that an effect loses where something else is found that may be its cause
 
 _TABLES = tomllib.loads((Path(__file__).parent / "catalogue/suspicions.toml").read_text("utf-8"))

@@ -246,10 +246,14 @@ def _where_switched(finding: Finding, job: Job) -> Finding:
     if len(found) != 1 or found[0] == finding.line:
         return finding
     if len(back) == 1 and _loops_between(lines, back[0], finding.line):
-        says = (
-            f"{finding.message} (line {found[0]} goes to eval mode, and train() stands here, before"
-        )
-        return replace(finding, line=back[0], message=f"{says} the loop)")
+        tree = parse(job.candidate.text, job.candidate.file)
+        away = _around(tree, found[0])[-1:]
+        if away and away != _around(tree, back[0])[-1:]:  # a function of its own, as an evaluation
+            says = f"{away[0].name} goes to eval mode here and not back, and train() at line"
+            says = f"{finding.message} ({says} {back[0]} stands before the loop)"
+            return replace(finding, line=found[0], message=says)
+        says = f"line {found[0]} goes to eval mode, and train() stands here, before the loop"
+        return replace(finding, line=back[0], message=f"{finding.message} ({says})")
     says = f"{finding.message} (it learns at line {finding.line}, and is switched here)"
     return replace(finding, line=found[0], message=says)
 

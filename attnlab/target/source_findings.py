@@ -42,6 +42,7 @@ from attnlab.target.loss_findings import (
     turned_deviations,
     uneven_elbos,
 )
+from attnlab.target.lost_axis_findings import RULES as LOST_AXIS_RULES
 from attnlab.target.merge_findings import RULES as MERGE_RULES
 from attnlab.target.noise_findings import RULES as NOISE_RULES
 from attnlab.target.normalisation_findings import RULES as NORMALISATION_RULES
@@ -52,6 +53,7 @@ from attnlab.target.polarity_findings import RULES as POLARITY_RULES
 from attnlab.target.rate_findings import RULES as RATE_RULES
 from attnlab.target.repetition_findings import RULES as REPETITION_RULES
 from attnlab.target.return_findings import RULES as RETURN_RULES
+from attnlab.target.role_findings import RULES as ROLE_RULES
 from attnlab.target.rotary_findings import RULES as ROTARY_RULES
 from attnlab.target.sampling_findings import RULES as SAMPLING_RULES
 from attnlab.target.source_walk import Function, Told, called, line_of, scopes
@@ -114,7 +116,7 @@ def source_findings(text: str, file: str) -> Iterator[Finding]:
         *BOOTSTRAP_RULES,
         *DECAY_RULES,
         *STREAMING_RULES,
-        *ROTARY_RULES,
+        *(*ROTARY_RULES, *ROLE_RULES, *LOST_AXIS_RULES),
         *SUM_RULES,
         *PAIR_RULES,
         *SPLIT_RULES,

@@ -7,7 +7,7 @@ from attnlab.grading.pipeline import run_job
 from attnlab.records import Finding, Job, Limits
 from attnlab.records.job import Code
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.finding_lines import _where_replaced
+from attnlab.target.finding_lines import _where_replaced, _where_switched
 from attnlab.target.triage_target import look_at, triage_job
 
 TEXT = """
@@ -53,6 +53,31 @@ def test_a_late_layer_is_told_beside_its_optimizer(body, line):
     told = _where_replaced(finding, job)
     assert told.line == line
     assert ("optimizer of line 3" in told.message) == (made == 3)
+
+
+LOOP = """
+def evaluate(model):
+    {mode}
+
+model.train()
+for batch in batches:
+    loss = model(batch)
+    {after}
+"""
+
+
+@pytest.mark.parametrize(
+    ("mode", "after", "line"), [("model.eval()", "evaluate(model)", 3), ("pass", "model.eval()", 5)]
+)
+def test_learning_in_eval_mode_is_told_where_the_mode_is_left_on(mode, after, line):
+    """An evaluation is to switch back what it switched; within one loop, train() comes into it."""
+    code = Code(file="net.py", text=LOOP.format(mode=mode, after=after), name=None)
+    job = Job(candidate=code, contract=None, stages=("trace",), limits=Limits())
+    finding = Finding(
+        rule="eval-while-training", file="net.py", line=7, op="", severity="warning",
+        message="Net learned 12 times in eval mode",
+    )  # fmt: skip
+    assert _where_switched(finding, job).line == line
 
 
 FLAT = """
