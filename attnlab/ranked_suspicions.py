@@ -27,6 +27,7 @@ EFFECTS_OF |= dict.fromkeys(("mask-effect", "padding-invariance"), UNMASKED)
 # Samples mix where an operation of the trace is told to run over the batch.
 MIXING = {"batch-contraction", "attention-axis", "position-on-batch", "softmax-axis"}
 EFFECTS_OF |= {
+    "axes-order": {"grid-by-rows"},
     "output-constant": {"softmax-axis"},
     "batch-independence": MIXING,
     "edge-shapes": {*MIXING, "batch-independence"},

@@ -1,13 +1,23 @@
 """What the text of a file says of places in a flattened picture: row and column are counted with
-the length of a row, not with the number of rows."""
+the length of a row, not with the number of rows, and grids run row by row."""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
-from attnlab.target.source_walk import Told, argument, called, line_of, pairs_of, scopes, set_once
+from attnlab.target.source_walk import (
+    Function,
+    Told,
+    argument,
+    arguments,
+    called,
+    line_of,
+    pairs_of,
+    scopes,
+    set_once,
+)
 
 
 def _words(*words: str) -> re.Pattern[str]:
@@ -130,4 +140,60 @@ def _width(size: str, sizes: set[str], known: dict[str, str]) -> str:
     return ""
 
 
-RULES = (places_by_rows,)
+WIDE = _words("w", "ww", "width", "cols?", "columns?", "nx", "gw", "nw")
+FLAT = re.compile(r"flatten\(|reshape\(-1|view\(-1|ravel\(|reshape\(\[?\w+ \* \w+|\(h w\)")
+TURNED = re.compile(r"transpose\(|permute\(|\.m?T\b|\.t\(\)|swapaxes|movedim|rearrange")
+PLACES = re.compile(
+    r"pos|rope|rotary|axial|freq|angle|coord|sincos|sin_cos|embed|bias", re.IGNORECASE
+)
+# A picture whose tokens lie row by row.
+BY_ROWS = re.compile(r"\.flatten\((start_dim=)?[2-3]\)\.(transpose|permute|m?T\b)|\(h w\) [cd]\b")
+
+
+def grids_by_columns(tree: ast.Module) -> Iterator[Told]:
+    """`meshgrid(arange(width), arange(height), indexing="ij")`, flattened for tokens that lie row
+    by row."""
+    if not BY_ROWS.search(text := ast.unparse(tree)) or re.search(r"\(w h\)", text):
+        return
+    for scope, nodes in scopes(tree):
+        text = ast.unparse(scope)
+        if not isinstance(scope, Function) or not PLACES.search(text):
+            continue
+        known = set_once(nodes)
+        for node in nodes:
+            if called(node) != "meshgrid" or not FLAT.search(text) or TURNED.search(text):
+                continue
+            given = arguments(node)
+            given = list(getattr(given[0], "elts", given)) if given else []
+            sizes = [_counted_to(g, known) for g in given]
+            if len(sizes) != 2 or "" in sizes:
+                continue
+            order = ast.unparse(node).rpartition("indexing=")[2].strip("')")
+            plain = not re.match("np|numpy|jnp", ast.unparse(node))  # torch takes rows first
+            first, second = sizes if order == "ij" or (order != "xy" and plain) else sizes[::-1]
+            high = HEIGHTS.search(second) and not WIDE.search(second)
+            if WIDE.search(first) and not HEIGHTS.search(first) and high:
+                yield Told(
+                    line_of(node),
+                    "grid-by-rows",
+                    f"{ast.unparse(node)[:80]} has {first} as its first axis, so flattened it runs "
+                    f"column by column, and tokens of a picture lie row by row: each gets the "
+                    f"place of another. Use meshgrid(arange({second}), arange({first}), "
+                    "indexing='ij'), which gives y before x",
+                )
+
+
+def _counted_to(node: ast.expr, known: Mapping[str, ast.expr]) -> str:
+    """The size up to which an arange or linspace counts; "" for none."""
+    if isinstance(node, ast.Name):
+        node = known.get(node.id, node)
+    while called(node) in WHOLE and arguments(node):
+        node = arguments(node)[0]
+    given = arguments(node)
+    if called(node) in ("arange", "range") and given:
+        return ast.unparse(given[1 if len(given) > 1 else 0])
+    steps = argument(node, 2, "steps", "num")
+    return ast.unparse(steps) if called(node) == "linspace" and steps is not None else ""
+
+
+RULES = (places_by_rows, grids_by_columns)

@@ -1,5 +1,5 @@
 """What the text of a file picks by an index that belongs elsewhere: gates of another slot, weights
-normalised over the other ends of edges, states of other beams."""
+normalised over the other ends of edges, states of other beams, key heads of other groups."""
 
 from __future__ import annotations
 
@@ -235,4 +235,76 @@ def _states(loop: ast.For | ast.While) -> dict[str, int]:
 
 STATES = re.compile(r"state|hidden|^hx?$|^cx?$|cache|past|memory_|kv|mem", re.IGNORECASE)
 
-RULES = (gates_of_one_slot, weights_of_other_ends, states_left_behind)
+COUNT = re.compile(  # of key heads
+    r"(n|num|nr|n_of|num_of)?_?(kv|key_?value|k|key)_?heads?|n?(num)?_?heads?_(kv|k)|n_?kv|h_?kv|kv_?h",
+    re.IGNORECASE,
+)
+HEAD = re.compile(r"(q|query|off|pid)?_?(h|head)(_?(i|id|idx|index|q))?", re.IGNORECASE)
+KEYS = re.compile(r"(^|_)(k|v|kv|keys?|values?)(_|$|\d|[A-Z])|kv", re.IGNORECASE)
+
+
+def key_heads_by_their_number(tree: ast.Module) -> Iterator[Told]:
+    """`kv_head = head // num_kv_heads`: a group has heads // kv heads of them."""
+    for scope, nodes in scopes(tree):
+        shares = [n for n in nodes if isinstance(n, ast.BinOp) and _is_key_count(n.right)]
+        rests = {ast.unparse(n.left) for n in shares if isinstance(n.op, ast.Mod)}
+        for node in shares:
+            head, number = ast.unparse(node.left), ast.unparse(node.right)
+            if not isinstance(node.op, ast.FloorDiv) or head in rests:
+                continue
+            if not _is_head(node.left, nodes) or not _picks_keys(node, scope, nodes):
+                continue
+            yield Told(
+                line_of(node),
+                "head-order",
+                f"{ast.unparse(node)} is taken for the key head of {head}, so {number} heads in a "
+                f"row share one. There are {number} key heads, and num_heads // {number} query "
+                f"heads share each: use {head} // (num_heads // {number})",
+            )
+
+
+def _is_key_count(node: ast.expr) -> bool:
+    name = isinstance(node, ast.Name | ast.Attribute) and ast.unparse(node).rpartition(".")[2]
+    return bool(name and COUNT.fullmatch(name))
+
+
+def _is_head(node: ast.expr, nodes: list[ast.AST]) -> bool:
+    """Whether it counts query heads: by its name, a loop over them or an arange."""
+    text = ast.unparse(node)
+    values = [node] if called(node) == "arange" else []
+    for other in nodes:
+        if isinstance(other, ast.For | ast.comprehension) and ast.unparse(other.target) == text:
+            values.append(other.iter)
+        elif isinstance(other, ast.Assign) and ast.unparse(other.targets[0]) == text:
+            values.append(other.value)
+    counts = [arguments(v)[-1] for v in values if called(v) in ("range", "arange") and arguments(v)]
+    if counts:
+        plain = all(re.fullmatch(r"[\w.]+", ast.unparse(c)) for c in counts)
+        return plain and all(
+            re.search(r"head|(^|[._])(h|hq|nh|n_?q)$", ast.unparse(c), re.IGNORECASE)
+            and not _is_key_count(c)
+            for c in counts
+        )
+    return bool(HEAD.fullmatch(text)) and not any(isinstance(v, ast.BinOp) for v in values)
+
+
+def _picks_keys(node: ast.BinOp, scope: ast.AST, nodes: list[ast.AST]) -> bool:
+    """Whether it, or a name that it gets, is an index of keys and values."""
+    text, names = ast.unparse(node), set[str]()
+    rest = rf"\(?{re.escape(text)}\)?( % [\w.]+)?(\.\w+\([^()]*\))*( for .*)?"
+    for other in nodes:
+        value = getattr(other, "value", None)
+        value = ast.unparse(value).strip("[]") if isinstance(value, ast.expr) else ""
+        if isinstance(other, ast.Assign) and re.fullmatch(rest, value):
+            names |= names_in(other.targets[0])
+        elif isinstance(other, ast.Return) and re.fullmatch(rest, value):
+            names.add(getattr(scope, "name", ""))
+    for other in nodes:
+        at = other.slice if isinstance(other, ast.Subscript) else None
+        at = argument(other, 2, "index") if called(other) == "index_select" else at
+        if at is not None and KEYS.search(base(other).rpartition(".")[2]):
+            names |= {"key"} if names & names_in(at) or text in ast.unparse(at) else set()
+    return any(re.search(r"kv|key|k_?head", name, re.IGNORECASE) for name in names)
+
+
+RULES = (gates_of_one_slot, weights_of_other_ends, states_left_behind, key_heads_by_their_number)

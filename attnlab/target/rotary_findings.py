@@ -1,5 +1,5 @@
 """What the text of a file says of rotary positions: tables that pair features as the rotation does
-not, and positions that stop where a cache is full."""
+not, positions that stop where a cache is full, and those that half precision cannot tell apart."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from attnlab.target.source_walk import (
     called,
     line_of,
     names_in,
+    pairs_of,
     scopes,
 )
 
@@ -166,4 +167,97 @@ def _turned_by(nodes: list[ast.AST], places: set[str]) -> set[str]:
     return found
 
 
-RULES = (crossed_pairs, positions_of_full_caches)
+HALF = re.compile(r"(torch\.)?(?P<name>bfloat16|float16|half)")
+EXACT = {"bfloat16": 256, "float16": 2048, "half": 2048}  # where whole numbers begin to be missing
+LENGTHS = re.compile(r"seq|len|pos|token|(^|[._])(t|s|l|n_ctx|context\w*)$", re.IGNORECASE)
+
+
+def halved_positions(tree: ast.Module) -> Iterator[Told]:
+    """`arange(length).type_as(self.inv_freq)` where that buffer is made in half precision."""
+    text = ast.unparse(tree)
+    if not re.search(r"bfloat16|float16|half", text) or "arange" not in text:
+        return
+    kept = {ast.unparse(t): v for node in tree.body for t, v in pairs_of(node)}
+    dtypes = _half_defaults(tree) | {n: d for n, v in kept.items() if (d := _half(v, {}))}
+    buffers = _half_buffers(tree, dtypes)
+    for _, nodes in scopes(tree):
+        counts: dict[str, ast.expr] = {}
+        for node in nodes:
+            made = node if called(node) == "arange" else next(iter(arguments(node)), node)
+            made = counts.get(ast.unparse(made), made) if isinstance(made, ast.Name) else made
+            kind = _cast(node, dtypes, buffers)
+            if kind and called(made) == "arange" and _is_long(made, kept, EXACT[kind]):
+                yield Told(
+                    line_of(node),
+                    "dtype-narrowed",
+                    f"{ast.unparse(node)[:70]} makes positions {kind}, which holds each whole "
+                    f"number up to {EXACT[kind]} only: behind that, neighbours get one position. "
+                    "Multiply in float32, and cast the cosines and sines",
+                )
+            for target, value in pairs_of(node):
+                if called(value) == "arange":
+                    counts[ast.unparse(target)] = value
+                elif ast.unparse(target) not in names_in(value):
+                    counts.pop(ast.unparse(target), None)
+
+
+def _half(node: ast.AST | None, dtypes: dict[str, str]) -> str:
+    """The 16 bits that an expression names; "" for others."""
+    text = ast.unparse(node) if node is not None else ""
+    found = HALF.fullmatch(text)
+    return found["name"] if found else dtypes.get(text, "")
+
+
+def _half_defaults(tree: ast.Module) -> dict[str, str]:
+    """Parameters that are a half dtype wherever they have a default."""
+    found: dict[str, set[str]] = {}
+    for asked in (n for n in ast.walk(tree) if isinstance(n, ast.arguments)):
+        pairs = [*zip(asked.args[::-1], asked.defaults[::-1], strict=False)]
+        for name, default in (*pairs, *zip(asked.kwonlyargs, asked.kw_defaults, strict=True)):
+            if default is not None:
+                found.setdefault(name.arg, set()).add(_half(default, {}))
+    return {n: k for n, kinds in found.items() if len(kinds) == 1 and (k := kinds.pop())}
+
+
+def _half_buffers(tree: ast.Module, dtypes: dict[str, str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for node in ast.walk(tree):
+        if called(node) == "register_buffer" and len(arguments(node)) > 2:
+            name, value = arguments(node)[1:3]
+            found[f"self.{getattr(name, 'value', '')}"] = _cast(value, dtypes, {})
+        for target, value in pairs_of(node):
+            found.setdefault(ast.unparse(target), _cast(value, dtypes, {}))
+    return {name: kind for name, kind in found.items() if kind and name.startswith("self.")}
+
+
+def _cast(node: ast.AST, dtypes: dict[str, str], buffers: dict[str, str]) -> str:
+    """To which 16 bits a call casts, or in which it makes something."""
+    if called(node) in ("half", "bfloat16"):
+        return called(node)
+    asked = [k.value for k in getattr(node, "keywords", ()) if k.arg == "dtype"]
+    if called(node) in ("to", "type", "type_as"):
+        asked += arguments(node)[1:]
+    for value in asked:
+        if called(node) != "type_as" and (kind := _half(value, dtypes)):
+            return kind
+        text = ast.unparse(value)
+        if kind := buffers.get(text.removesuffix(".dtype"), ""):
+            return kind
+    return ""
+
+
+def _is_long(made: ast.AST, known: dict[str, ast.expr], last: int) -> bool:
+    """Whether an arange counts positions, and may count beyond what is exact."""
+    given = arguments(made)
+    if not given or len(given) > 2:
+        return False
+    bound = given[-1]
+    if isinstance(bound, ast.Name):
+        bound = known.get(bound.id, bound)
+    if isinstance(bound, ast.Constant):
+        return isinstance(bound.value, int) and bound.value > last + 1
+    text = ast.unparse(bound)
+    return bool(LENGTHS.search(text)) and not re.search(r"dim|head|hidden|freq|propos", text)
+
+
+RULES = (crossed_pairs, positions_of_full_caches, halved_positions)

@@ -105,3 +105,31 @@ def test_a_first_score_that_is_set_is_no_choice():
     )
     assert lines_of(text, "sampling") == []
     assert lines_of(text.replace("scores.topk", "scores[:, 0].topk"), "sampling") == [4]
+
+
+LOOP = "for h in range(self.n_heads):"
+
+
+@pytest.mark.parametrize(
+    ("before", "picked", "found"),
+    [
+        (LOOP, "kv = h // self.n_kv_heads; s = q[h] @ k[kv].mT", True),
+        (LOOP, "s = q[h] @ k[:, h // self.n_kv_heads].mT", True),
+        (LOOP, "j = h // n_kv; s = q[h] @ keys[:, j].mT", True),
+        (LOOP, "kv_head = h // n_kv % n_kv", True),
+        ("if True:", "idx = torch.arange(num_heads) // n_kv; k = k[:, idx]", True),
+        ("if True:", "idx = torch.arange(num_heads) // n_kv; k = k.index_select(1, idx)", True),
+        ("if True:", "kv = [h // num_kv_heads for h in range(num_heads)]", True),
+        ("if True:", "off_kv = off_h // NUM_KV_HEADS", True),
+        (LOOP, "kv = h // (self.n_heads // self.n_kv_heads); s = q[h] @ k[kv].mT", False),
+        (LOOP, "kv = h // self.num_key_value_groups; s = q[h] @ k[kv].mT", False),
+        (LOOP, "group, kv = h // n_kv, h % n_kv; s = q[group] @ k[kv].mT", False),
+        ("for bh in range(b * n_kv):", "i = bh // n_kv; s = q[i] @ k[i].mT", False),
+        (LOOP, "row = h // n_kv; s = out[row]", False),
+    ],
+)
+def test_key_heads_are_found_by_the_size_of_a_group(before, picked, found):
+    """A head's number is divided by how many share a key head, in loops and in tables of them;
+    what counts something else, or heads that lie the other way round, is right."""
+    text = f"def forward(self, q, k):\n    {before}\n        {picked}\n"
+    assert bool(lines_of(text, "head-order")) == found

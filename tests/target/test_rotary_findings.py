@@ -85,3 +85,35 @@ def test_positions_go_on_where_a_cache_is_full(kept, start, turned, found):
     """Unless keys are kept without positions, and turned anew at each step."""
     text = CACHE.format(kept=kept, start=start, turned=turned)
     assert lines_of(text, "positions-of-full-cache") == [13] * found
+
+
+HALF = """
+class Rotary(nn.Module):
+    def __init__(self, dim, precision=torch.bfloat16):
+        self.register_buffer("inv_freq", {made})
+    def forward(self, x, seq_len):
+        {body}
+"""
+
+
+@pytest.mark.parametrize(
+    ("made", "body", "found"),
+    [
+        ("f.to(precision)", "t = torch.arange(seq_len).type_as(self.inv_freq)", True),
+        ("f.half()", "t = torch.arange(seq_len, dtype=self.inv_freq.dtype)", True),
+        ("f.to(torch.bfloat16)", "t = torch.arange(seq_len).to(self.inv_freq)", True),
+        ("f", "t = torch.arange(x.size(1)); t = t.half()", False),
+        ("f", "t = torch.arange(seq_len); t = t.half()", True),
+        ("f", "t = torch.arange(4096, device=x.device).to(torch.float16)", True),
+        ("f", "t = torch.arange(256).bfloat16()", False),
+        ("f", "t = torch.arange(0, seq_len, 2).half()", False),
+        ("f", "t = torch.arange(seq_len).type_as(self.inv_freq)", False),
+        ("f.half()", "t = torch.arange(seq_len).float()", False),
+        ("f", "t = torch.arange(self.pos_dim // 2).half()", False),
+        ("f.half()", "t = torch.arange(heads).type_as(self.inv_freq)", False),
+        ("f", "t = torch.arange(seq_len).to(x.dtype)", False),
+    ],
+)
+def test_positions_are_not_counted_in_half_precision(made, body, found):
+    """By a buffer, a default or by name; few numbers, and those that are no positions, fit."""
+    assert lines_of(HALF.format(made=made, body=body), "dtype-narrowed") == [6] * found

@@ -19,6 +19,7 @@ from attnlab.candidate.live.masks import padding_mask
 from attnlab.candidate.live.watching import FUSED, Masks
 
 ATTENDS = {*FUSED, "matmul", "__matmul__", "bmm", "einsum"}  # that a wrong mask shows at
+ATTENDS |= {"flatten", "reshape", "view", "transpose", "permute"}  # of heads as wide as inputs are
 
 
 def causality(bench: Bench) -> None:

@@ -1,5 +1,7 @@
 """The order of positions: whose outputs must not hear of what comes later."""
 
+from pathlib import Path
+
 import torch
 from torch import nn
 
@@ -31,3 +33,27 @@ def test_rows_of_padding_may_see_what_is_ahead():
     assert not verify(model, ids, mask, promises=["causal"]).broken
     model.ahead = 2
     assert "causality" in [c.id for c in verify(model, ids, mask, promises=["causal"]).broken]
+
+
+class Band(nn.Module):
+    """A window that opens the far future, for heads as wide as the input is long."""
+
+    def __init__(self, width=7):
+        super().__init__()
+        self.width, self.embed = width, nn.Embedding(11, 2 * width)
+        self.qkv = nn.Linear(2 * width, 6 * width)
+
+    def forward(self, ids):
+        low = torch.full((ids.shape[1],) * 2, torch.finfo(torch.float32).min)
+        mask = low.triu(1).tril(3)
+        q, k, v = self.qkv(self.embed(ids)).unflatten(-1, (3, 2, self.width)).unbind(2)
+        scores = q.transpose(1, 2) @ k.permute(0, 2, 3, 1) / self.width**0.5
+        weights = torch.softmax(scores + mask, dim=-1)
+        return (weights @ v.transpose(1, 2)).transpose(1, 2).flatten(2)
+
+
+def test_a_leaking_mask_is_told_where_it_is_made_though_axes_have_one_size():
+    """What attention returns then has two axes that may be positions, and shows it later."""
+    ids = torch.arange(14).view(2, 7) % 11
+    (broken,) = verify(Band(), ids, promises=["causal"]).broken
+    assert "tril(3)" in Path(__file__).read_text("utf-8").splitlines()[broken.line - 1]
