@@ -6,7 +6,8 @@ FOLDER holds `open/*/item.toml` (wrong files, each with its causes and lines, an
 `right/*.py`; by default it is this one. An item counts as found at rank k where the k-th suspicion
 is of a rule that stands for one of its causes (`causes.toml`), and stands at one of its lines, or
 at none. `unopened.tar.xz` is the half that was written by others before the rules; unpack it into a
-folder and name that with `--unopened`. `--write docs/triage-accuracy.md` renews that page.
+folder and name that with `--unopened`. `--write docs/triage-accuracy.md` renews that page; what it
+says of the half that is not opened stays.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from attnlab.suspicions import Wishes, make_triage
 from attnlab.target.command_line import TraceCommand
 from attnlab.target.triage_target import look_at, triage_job
 from attnlab.worker.client import Worker
-from benchmarks.triage.pages import FIRSTS, Outcome, Right, page, share
+from benchmarks.triage.pages import FIRSTS, Outcome, Right, counted_before, page, share
 from benchmarks.triage.timing import measured, of_import, of_own_steps
 
 HERE = Path(__file__).parent
@@ -75,6 +76,9 @@ def main() -> int:
     for right in alarms:
         console.print(f"  {right.name}  {right.outcome}  {right.said}", markup=False)
     if given.write:
+        if not given.unopened and given.write.exists():
+            more = counted_before(given.write.read_text("utf-8"))
+            wrong, rights = wrong + more[0], rights + more[1]
         given.write.write_text(page(wrong, rights, of_import()), encoding="utf-8")
     return 0
 

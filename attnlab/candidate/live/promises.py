@@ -65,12 +65,15 @@ def find_promises(bench: Bench, targets: Tensor | None) -> dict[str, str]:
 
 
 def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
-    """Whether it is attention without positions: no table, no operation that knows an index."""
+    """Whether it is attention without positions: no table, no operation that knows an index. A
+    parameter as long as the input may be a table, whose rows are added as they are."""
     layout, model = bench.layout, bench.live.model
     given = any(leaf.role in ("mask", "other") for leaf in bench.live.leaves)
     if given or watch.keys != {layout.length} or watch.ops & INDEXED or any(model.buffers()):
         return False
     if any(isinstance(module, ORDERED) for module in model.modules()):
+        return False
+    if any(layout.length in parameter.shape for parameter in model.parameters()):
         return False
     own = [type(m) for m in model.modules() if any(p.dim() > 1 for p in m.parameters(False))]
     return all(kind.__module__.startswith("torch.nn") for kind in own)

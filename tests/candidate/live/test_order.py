@@ -57,3 +57,22 @@ def test_a_leaking_mask_is_told_where_it_is_made_though_axes_have_one_size():
     ids = torch.arange(14).view(2, 7) % 11
     (broken,) = verify(Band(), ids, promises=["causal"]).broken
     assert "tril(3)" in Path(__file__).read_text("utf-8").splitlines()[broken.line - 1]
+
+
+class Slots(nn.Module):
+    """Its table of positions is added as it is: nothing looks up a row."""
+
+    def __init__(self, length=7, dim=8):
+        super().__init__()
+        self.embed, self.slot = nn.Embedding(11, dim), nn.Embedding(length, dim)
+        self.layer = nn.MultiheadAttention(dim, 2, batch_first=True)
+
+    def forward(self, ids):
+        x = self.embed(ids) + self.slot.weight
+        return self.layer(x, x, x)[0]
+
+
+def test_a_table_that_is_added_as_it_is_tells_positions_apart():
+    """No order is promised to make no difference."""
+    report = verify(Slots(), torch.arange(14).view(2, 7) % 11)
+    assert "permutation-equivariance" not in [c.id for c in report.broken]
