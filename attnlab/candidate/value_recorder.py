@@ -170,7 +170,7 @@ class ValueRecorder(TorchFunctionMode):
             return out, outs
         for slot, value in lent.items():
             if writes:
-                outs[slot].copy_(value.reshape(outs[slot].shape))
+                outs[slot].copy_(_lend(value, outs[slot]).reshape(outs[slot].shape))
         if writes:
             return out, outs
         fresh = tuple(_lend(lent[s], t) if s in lent else t for s, t in enumerate(outs))
@@ -192,7 +192,10 @@ class ValueRecorder(TorchFunctionMode):
 
 
 def _lend(value: Tensor, like: Tensor) -> Tensor:
-    """A value for use in place of another; floats stay wide, so that rounding is no fault."""
+    """A value for use in place of another; floats stay wide, so that rounding is no fault. Complex
+    numbers are recorded as pairs of real ones."""
+    if like.is_complex() and value.dim() and value.size(-1) == 2:
+        return torch.view_as_complex(value.double().contiguous())
     wide = value.is_floating_point() and like.is_floating_point()
     return value.clone() if wide else value.to(like.dtype)
 

@@ -104,6 +104,7 @@ def _compared(
     """The job and its report: as guessed, else the first of other ways that works, or the first
     in which both ran."""
     from attnlab.errors import Refused
+    from attnlab.target.infer import Unbuilt
     from attnlab.target.infer_inputs import Unfed
 
     first: tuple[Job, Report] | None = None
@@ -113,7 +114,7 @@ def _compared(
         try:
             job = job_of(fed, plain)
         except Refused as error:
-            if fed is typed and not plain and not isinstance(error, Unfed):
+            if fed is typed and not plain and not isinstance(error, (Unfed, Unbuilt)):
                 raise  # nothing else that is tried would help
             refused = refused or error
             continue
@@ -128,7 +129,7 @@ def _compared(
             if first is None or (_both_ran(report) and not _both_ran(first[1])):
                 first = job, report
             continue
-        _tell(plain, fed.inputs if fed is not typed else ())
+        _tell(plain, fed.init.removeprefix(typed.init), fed.inputs[len(typed.inputs) :])
         return _with_masks(job, report, lambda flags: job_of(fed.with_flags(inputs=flags), plain))  # noqa: B023
     if first is None:
         assert refused is not None
@@ -166,8 +167,10 @@ def _with_masks(
     return best
 
 
-def _tell(plain: bool, inputs: tuple[str, ...]) -> None:
+def _tell(plain: bool, init: str, inputs: tuple[str, ...]) -> None:
     """How both were built and fed, where that is not as the module alone says."""
+    if init:
+        note(f"built with {init.lstrip(', ')}, as nothing says it otherwise; --init changes it")
     if plain:
         note("both are built as the defaults of their constructors say; --init changes them")
     if inputs:
@@ -182,14 +185,20 @@ def _both_ran(report: Report) -> bool:
 def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, bool]]:
     """The command, and whether both are built plainly: as guessed, and with the inputs that the
     reference runs with."""
-    from attnlab.target.diff_target import fed_by_reference
+    from attnlab.target.diff_target import fed_by_reference, paired_by_place
     from attnlab.target.find_target import split_target
 
+    name = split_target(typed.target)[1]
     may_be_plain = not (typed.init or typed.sizes or typed.case)
     yield typed, False
     if may_be_plain:
         yield typed, True
-    fed = fed_by_reference(typed, reference, split_target(typed.target)[1], run_job)
+    paired = paired_by_place(typed, reference, name)
+    built = typed.with_flags(init=paired.mine) if paired else typed
+    if paired:
+        yield built, False
+    theirs = paired.theirs if paired else typed.init
+    fed = fed_by_reference(built, reference, name, run_job, theirs)
     if fed is not None:
         yield fed, False
     if fed is not None and may_be_plain:

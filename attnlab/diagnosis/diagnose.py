@@ -12,16 +12,16 @@ from math import inf
 
 from torch import Tensor
 
-from attnlab.diagnosis.edits import Fix, Holds, Lines, Run, Trials, find_fix
+from attnlab.diagnosis.edits import MOVABLE, Fix, Holds, Lines, Run, Trials, find_fix
 from attnlab.diagnosis.explain import LIKELY, SURE, describe, line_text, step_name
 from attnlab.diagnosis.families import same_family
 from attnlab.diagnosis.guesses import guess
-from attnlab.diagnosis.lines import is_in_function, names_number
+from attnlab.diagnosis.lines import is_in_function, names_number, takes_argument
 from attnlab.diagnosis.loaded import makes_weights, misloaded
 from attnlab.diagnosis.pairing import Pairing, Side, equal_results
 from attnlab.diagnosis.place import Sources, is_in_difference
 from attnlab.diagnosis.pool import VAGUE
-from attnlab.diagnosis.repair import Patches, Repaired, Search
+from attnlab.diagnosis.repair import Patches, Repair, Repaired, Search
 from attnlab.diagnosis.rewrites import fault_of
 from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 
@@ -80,7 +80,8 @@ def _searched(
     found = Search(draw.mine, draw.theirs, draw.until).find(start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
-    fix = None if _tells(named) else _fixed(found.first, draw, again, sources, loaded or named)
+    told = _tells(named) and not any(_is_given(r, sources) for r in found.repairs)
+    fix = None if told else _fixed(found.first, draw, again, sources, loaded or named)
     fix = fix and _with_relation(fix, named)
     if fix and loaded:
         on_line = [i for i, v in enumerate(start.values) if v.call >= 0 and v.line == fix.line]
@@ -107,7 +108,9 @@ def _searched(
         return found, named
     same = any((d.file, d.line, d.relation) == (fix.file, fix.line, fix.relation) for d in named)
     sure = [d for d in named if d.confirmed]
-    if (same and not sure) or not any(d.relation == fix.relation or d.confirmed for d in named):
+    moved = fix.relation in MOVABLE and fix.relation not in UNSURE
+    said = any(d.confirmed or (moved and d.relation == fix.relation) for d in named)
+    if (same and not sure) or not said:
         return found, (fix,)  # one change of the text is enough
     return found, named
 
@@ -116,6 +119,14 @@ def _tells(named: Sequence[Diagnosis]) -> bool:
     """Whether it is told which line is wrong, and how."""
     sure = all(d.confirmed or d.relation.startswith(MEASURED) for d in named)
     return bool(named) and sure and not any(d.relation in VAGUE for d in named)
+
+
+def _is_given(repair: Repair, sources: Sources) -> bool:
+    """Whether a step takes only what its function is given: then a line that calls it may be to
+    blame."""
+    made = repair.before.values[repair.mine]
+    text = sources.mine.get(made.file, "")
+    return bool(made.callers) and not made.inputs and takes_argument(text, made.line)
 
 
 def _named(

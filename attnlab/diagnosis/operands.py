@@ -18,6 +18,19 @@ def operand_rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("wrong-operand", edit) for edit in _names_of_statements(source))
     yield from (("wrong-operand", edit) for edit in _other_fields(source))
     yield from (("missing-argument", edit) for edit in _arguments_of_layers(source))
+    yield from (("wrong-operand", edit) for edit in _names_for_numbers(source))
+
+
+def _names_for_numbers(source: Source) -> Iterator[Edit]:
+    """A variable of the function in place of a number that a function of the file is given."""
+    own = {function.name for function in source.functions()}
+    for function in source.functions():
+        stored = {n.id for n in of_kind(function, ast.Name) if isinstance(n.ctx, ast.Store)}
+        stored |= {a.arg for a in function.args.args} - {"self"}
+        for call in of_kind(function, ast.Call):
+            for given in call.args if called_name(call) in own else ():
+                if isinstance(given, ast.Constant) and isinstance(given.value, int):
+                    yield from source.put_each(given, sorted(stored)[:MOST_NAMES])
 
 
 def _other_names(source: Source) -> Iterator[Edit]:

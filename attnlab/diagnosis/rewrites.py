@@ -45,6 +45,7 @@ SAYS = {
     "extra-argument": "an argument is too much",
     "extra-step": "a step is one too many",
     "extra-term": "a term is one too many",
+    "loop-end": "this line stands on the wrong side of the end of a loop",
     "mask-value": "the mask that is added closes nothing",
     "missing-argument": "an argument is missing",
     "missing-option": "an option is missing",
@@ -103,6 +104,7 @@ def rewrites(source: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("range-shifted", edit) for edit in _ranges(source))
     yield from (("reduced-axis", edit) for edit in _fewer_axes(source))
     yield from (("missing-step", edit) for edit in _scaled_back(source))
+    yield from (("loop-end", edit) for edit in _loop_ends(source))
 
 
 def fault_of(kind: str) -> str:
@@ -146,12 +148,28 @@ def _ranges(source: Source) -> Iterator[Edit]:
             whole, begun = source.sides(stop)
             low = source.span(start or stop)[0]
             yield Edit(splices=((low, source.span(stop)[1], f"{begun}, {whole}"),))
+        if called_name(call) in ("range", "arange") and len(call.args) == 1:
+            yield source.put_expr(call.args[0], f"1, {source.atom(call.args[0])} + 1")
     for call in source.calls("arange"):
         names = {n.id for a in call.args for n in ast.walk(a) if isinstance(n, ast.Name)}
         for bound in call.args if len(call.args) > 1 else ():
             if all(_is_number(n) for n in ast.walk(bound)):
                 ways = (way for name in sorted(names) for way in (f"-{name}", f"1 - {name}"))
                 yield from source.put_each(bound, ways)
+
+
+def _loop_ends(source: Source) -> Iterator[Edit]:
+    """The last line of a loop after it, and the first line after a loop in it."""
+    for loop in source.of_type(ast.For):
+        moved = [(loop.body[-1], loop.col_offset)] if len(loop.body) > 1 else []
+        around = getattr(source.parents.get(loop), "body", [])
+        after = around[around.index(loop) + 1 :] if loop in around else []
+        moved += [(each, loop.body[0].col_offset) for each in after[:1]]
+        for statement, column in moved:
+            if not isinstance(statement, (ast.For, ast.If, ast.Return, ast.While, ast.With)):
+                start = source.span(statement)[0]
+                line = source.text.rfind("\n", 0, start) + 1
+                yield Edit(splices=((line, start, " " * column),))
 
 
 def _fewer_axes(source: Source) -> Iterator[Edit]:
@@ -238,6 +256,8 @@ def _neighbours(source: Source) -> Iterator[Edit]:
     for side in sides:
         if not isinstance(side, ast.Constant):
             yield from source.put_each(side, (f"{source.atom(side)} {n}" for n in ("+ 1", "- 1")))
+    for power in (n.right for n in source.binary(ast.Pow)):
+        yield from (source.put_expr(power, f"{source.atom(power)} {n}") for n in ("+ 1", "- 1"))
 
 
 def _options(source: Source) -> Iterator[Edit]:

@@ -42,6 +42,10 @@ def _uses(source: Source, function: ast.FunctionDef, name: str) -> Iterator[tupl
     names = [node for node in _read(function) if node.id != "self" and node in source.parents]
     for node in names:
         yield "missing-step", source.put(node, f"self.{name}({node.id})")
+    known = sorted({n.id for n in ast.walk(function) if isinstance(n, ast.Name)} - {"self"})
+    for node in (n for call in _calls_of_own(function) for n in _read(call) if n in names):
+        others = (f"self.{name}({other})" for other in known if other != node.id)
+        yield from (("missing-step", edit) for edit in source.put_each(node, others))
     for call in _calls_with_attribute(function):
         said = source.text_of(call)
         yield (
@@ -66,6 +70,12 @@ def _uses(source: Source, function: ast.FunctionDef, name: str) -> Iterator[tupl
 def _calls_with_attribute(function: ast.FunctionDef) -> Iterator[ast.Call]:
     for node in ast.walk(function):
         if isinstance(node, ast.Call) and any(map(_is_own, node.args)):
+            yield node
+
+
+def _calls_of_own(function: ast.FunctionDef) -> Iterator[ast.Call]:
+    for node in ast.walk(function):
+        if isinstance(node, ast.Call) and _is_own(node.func):
             yield node
 
 

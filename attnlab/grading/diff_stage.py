@@ -287,7 +287,10 @@ def _draw(probe: Probe, inputs: Inputs, pick: int = 0) -> Draw:
             return [], seconds
 
     def with_change(text: str, change: Lines) -> Side:
-        return Side(probe.edited_values(text, change, inputs, pick))
+        try:
+            return Side(probe.edited_values(text, change, inputs, pick))
+        except Raised:
+            return Side.empty()
 
     theirs = Side(probe.reference.values(inputs, pick=pick), wholes=True)
     return Draw(mine, theirs, edited, with_change)

@@ -40,8 +40,9 @@ _VALUES = {
     "query_dim q_dim qdim context_dim cross_dim kv_dim kdim vdim cross_attention_dim "
     "encoder_dim decoder_dim memory_dim enc_dim dec_dim src_dim tgt_dim",
     "hd": "d_qk d_key d_value dim_key dim_value head_dims head_channels rotary_dim rope_dim",
-    "F": "d_inner hidden_features inner_dim mlp_hidden ff_size mlp_size ffn_size",
-    "M": "max_pos max_seq num_positions seqlen context_window max_tokens sequence_length",
+    "F": "d_inner inner hidden_features inner_dim mlp_hidden ff_size mlp_size ffn_size",
+    "M": "max_pos max_seq context ctx num_positions seqlen context_window max_tokens "
+    "sequence_length",
     "V": "vocab num_tokens n_tokens ntoken src_vocab tgt_vocab src_vocab_size tgt_vocab_size "
     "num_items n_items item_num num_users n_users num_entities n_entities n_chars n_symbols",
     "0.0": "p",
@@ -54,9 +55,9 @@ _VALUES = {
     "2": "num_layers n_layers n_layer depth num_hidden_layers num_blocks n_blocks layers nlayers "
     "nlayer num_encoder_layers num_decoder_layers top_k topk k num_experts_per_tok "
     "experts_per_token n_rep num_groups n_groups groups num_segments type_vocab_size n_hashes",
-    "3": "window window_size attn_window attention_window local_window sliding_window span "
-    "kernel_size kernel max_rel max_relative_position max_relative max_rel_pos clip_distance "
-    "in_channels in_chans channels num_channels in_ch",
+    "3": "window band lookback window_size attn_window attention_window local_window "
+    "sliding_window span kernel_size kernel max_rel max_relative_position max_relative "
+    "max_rel_pos clip_distance in_channels in_chans channels num_channels in_ch",
     "4": "num_experts n_experts experts expansion mlp_ratio ff_mult ffn_mult mult expand "
     "expansion_factor ff_ratio ffn_ratio mlp_mult rank lora_rank kv_lora_rank q_lora_rank kv_rank "
     "latent_dim d_c num_latents n_latents num_slots num_queries mem_len num_sinks n_sinks",

@@ -17,6 +17,7 @@ from attnlab.target.command_line import TraceCommand, input_flag
 from attnlab.target.config_references import adapt_to_config, takes_config
 from attnlab.target.find_target import Target, find_target
 from attnlab.target.fitted import fitted_command, guessed_job
+from attnlab.target.paired_constructors import PairedConstructors, pair_constructors
 from attnlab.target.resolve import own_job
 from attnlab.target.torch_references import adapt_layer
 
@@ -45,7 +46,8 @@ def diff_job(
     contract = job.contract
     said = {re.split("[:=]", text)[0].strip() for text in typed.inputs}
     found, own, target = _reference(reference, job.candidate.name, shown[1])
-    names = _names(contract, found, reference, typed)
+    paired = pair_constructors(typed, _target(found, reference))
+    names = dict(paired.names) if paired else {}
     says = ""
     if isinstance(found, Code) and own and (own.module or "").startswith("torch.nn"):
         found, named = adapt_layer(found, contract)
@@ -101,14 +103,14 @@ def _defaults(target: Target) -> dict[str, str] | None:
 
 
 def fed_by_reference(
-    typed: TraceCommand, reference: str, name: str, run: Callable[[Job], Report]
+    typed: TraceCommand, reference: str, name: str, run: Callable[[Job], Report], init: str
 ) -> TraceCommand | None:
-    """The command with inputs and sizes with which a call of the reference runs to its end; None
-    where the user says what goes in, or where none were found."""
+    """The command with inputs and sizes with which a call of the reference runs to its end, built
+    with `init`; None where the user says what goes in, or where none were found."""
     if typed.inputs or typed.case or reference.startswith(LIBRARY):
         return None
     target = reference if ":" in reference else f"{reference}:{name}"
-    asked = replace(typed, target=target, rest=())
+    asked = replace(typed, target=target, rest=(), init=init)
     try:
         job = guessed_job(asked)
         fed = fitted_command(asked, job, run) or asked
@@ -125,6 +127,15 @@ def fed_by_reference(
     flags += [f"{names[n]} = {v!r}" for n, v in contract.arguments.items() if n in names]
     sizes = ", ".join(f"{symbol}={size}" for symbol, size in contract.sizes.items())
     return replace(typed, sizes=sizes, inputs=tuple(flags))
+
+
+def paired_by_place(typed: TraceCommand, reference: str, name: str) -> PairedConstructors | None:
+    """What both constructors are to be given where their arguments have other names; None where
+    that is no question, or has no answer."""
+    if typed.case or reference.startswith(LIBRARY):
+        return None
+    paired = pair_constructors(typed, reference if ":" in reference else f"{reference}:{name}")
+    return paired if paired and (paired.mine or paired.theirs) else None
 
 
 def _forward_names(target: str) -> list[str]:
@@ -152,26 +163,12 @@ def read_weight_map(file: str) -> dict[str, str]:
     return told
 
 
-def _names(
-    mine: Contract, found: str | Code, reference: str, typed: TraceCommand
-) -> dict[str, str]:
-    """The reference's constructor arguments by mine: those that get the same size."""
-    target = reference
+def _target(found: str | Code, reference: str) -> str:
+    """A reference as a target that is named with its class."""
     if isinstance(found, str):
         path = next(p for p in REFERENCES.glob("*.py") if f"class {found}(" in p.read_text("utf-8"))
-        target = f"{path}:{found}"
-    elif found.name and ":" not in target:
-        target = f"{target}:{found.name}"
-    try:
-        theirs = own_job(TraceCommand(target=target, sizes=typed.sizes)).contract
-    except (Refused, Unreadable):
-        return {}
-    by_size = {v: n for n, v in (theirs.init if theirs else {}).items() if isinstance(v, str)}
-    return {
-        n: by_size[v]
-        for n, v in mine.init.items()
-        if isinstance(v, str) and v in by_size and n not in (theirs.init if theirs else {})
-    }
+        return f"{path}:{found}"
+    return f"{reference}:{found.name}" if found.name and ":" not in reference else reference
 
 
 def _reference(

@@ -45,6 +45,16 @@ class Unsized(Refused):
         self.proposed = proposed
 
 
+class Unbuilt(Refused):
+    """Nothing says what some arguments of a constructor are: `missing`, beside those `found`."""
+
+    def __init__(
+        self, message: str, hint: str, found: Mapping[str, Scalar], missing: tuple[str, ...]
+    ):
+        super().__init__(message, hint, "--init")
+        self.found, self.missing = found, missing
+
+
 def complete_contract(
     base: Contract, said: UserOptions, seen: Definition | None, near: Outline
 ) -> Contract:
@@ -302,7 +312,7 @@ def _constructor_arguments(
         if size := size_by_name(parameter.name, parameter.annotation):
             found[parameter.name] = size
     if missing := [p for p in unknown if p.name not in found]:
-        raise _cannot_build(build, missing, said)
+        raise _cannot_build(build, missing, said, found)
     order = [*build.names(), *given]
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
 
@@ -337,14 +347,17 @@ def _match_by_order(
     return {p.name: Symbol(s) for p, s in zip(required, named, strict=True) if p in unknown}
 
 
-def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions) -> Refused:
-    names = ", ".join(p.name for p in missing)
+def _cannot_build(
+    build: Signature, missing: list[Parameter], said: UserOptions, found: Mapping[str, Scalar]
+) -> Unbuilt:
+    unknown = tuple(p.name for p in missing)
+    names = ", ".join(unknown)
     takes = f"{said.typed.target} is built with ({format_signature(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
     made = any(p.name in CONFIGS for p in missing)
     how = "say what makes it, by your own names" if made else "say it with your own values"
     hint = f"{how}: {said.typed.with_flags(init=paste).command()}"
-    return Refused(f"{takes}: nothing says what {names} should be", hint, "--init")
+    return Unbuilt(f"{takes}: nothing says what {names} should be", hint, found, unknown)
 
 
 def _placeholder(parameter: Parameter) -> str:

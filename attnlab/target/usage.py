@@ -155,6 +155,8 @@ class ClassUsage:
             roles["num_embeddings"] = 2
         elif made == "Linear" and any(w in target for w in HEADS):
             roles["out_features"] = V
+        elif made == "ones" and len({*map(ast.unparse, call.args)}) == len(call.args):
+            roles = {}  # what is no square is no mask of all positions
         pairs = [*zip(call.args, roles, strict=False)]
         pairs += [(k.value, k.arg) for k in call.keywords if k.arg]
         for argument, name in pairs:

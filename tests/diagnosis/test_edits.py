@@ -254,6 +254,75 @@ def test_two_lines_tell_how_one_is_wrong(old, new, kind):
     assert difference(old, new) == kind
 
 
+LOOPS = """
+class Net(nn.Module):
+    def __init__(self, width):
+        self.one, self.two = nn.LayerNorm(width), nn.LayerNorm(width)
+
+    def slopes(self, count, start):
+        return [start**i for i in range(count)]
+
+    def forward(self, x):
+        past = x.shape[1]
+        for layer in self.layers:
+            x = layer(x)
+            x = self.one(x)
+        h = self.one(x)
+        x = x * self.slopes(0, past)
+        return self.one(x + self.mix(h))
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("            x = self.one(x)\n", "        x = self.one(x)\n"),
+        ("        h = self.one(x)\n", "            h = self.one(x)\n"),
+        ("start**i", "start**(i + 1)"),
+        ("range(count)", "range(1, count + 1)"),
+        ("self.slopes(0, past)", "self.slopes(past, past)"),
+        ("self.mix(h)", "self.mix(self.two(x))"),
+    ],
+)
+def test_ends_of_loops_counts_and_unused_layers_are_tried(old, new):
+    """A line on the other side of a loop's end, a power and a range that count from one, a variable
+    in place of a number, and a layer that nothing uses in place of what is stale."""
+    assert old in LOOPS
+    source = Source(LOOPS)
+    edits = [*suggestions(source, source), *rewrites(source)]
+    assert LOOPS.replace(old, new, 1) in {apply_edit(LOOPS, edit) for _, edit in edits}
+
+
+TURNED = """import torch
+from torch import nn
+
+
+class Turn(nn.Module):
+    def __init__(self, dim):
+        super().__init__()
+        self.mix = nn.Linear(dim, dim)
+
+    def forward(self, x):
+        z = torch.view_as_complex(self.mix(x).unflatten(-1, (-1, 2)).contiguous())
+        speed = 100.0 ** (-torch.arange(z.shape[-1], dtype=torch.float64) / z.shape[-1])
+        angle = torch.arange(z.shape[1], dtype=torch.float64)[:, None] * speed
+        return torch.view_as_real(z * torch.polar(torch.ones_like(angle), angle)).flatten(-2)
+"""
+
+
+def test_complex_values_are_lent_as_what_they_are():
+    """They are recorded as pairs of real numbers, of another shape."""
+    contract = Contract(
+        sizes={"B": 2, "S": 5, "D": 12},
+        init={"dim": "D"},
+        inputs=(Input(name="x", axes=("B", "S", "D")),),
+        vary=("B", "S"),
+    )
+    mine = TURNED.replace("* speed", "/ speed")
+    (named,) = diff(mine, TURNED, contract, "Turn").diagnosis
+    assert named.line == mine[: mine.index("/ speed")].count("\n") + 1
+
+
 WINDOWED = """import torch
 from torch import nn
 

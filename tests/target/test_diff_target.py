@@ -156,10 +156,11 @@ def test_what_the_reference_runs_with_is_said_with_the_names_of_mine(tmp_path):
     reference = f"{tmp_path / 'right.py'}:Net"
     typed = TraceCommand(target=f"{tmp_path / 'mine.py'}:Net", verb="diff")
     fed = fed_by_reference(
-        typed, reference, "Net", lambda job: run_job(job, lambda *_: LocalHost())
+        typed, reference, "Net", lambda job: run_job(job, lambda *_: LocalHost()), ""
     )
     assert fed is not None
     assert fed.inputs[0] == "inp: B S D"
     assert fed.inputs[1].startswith("many = ") or fed.inputs[1].startswith("many: ")
     said = TraceCommand(target=typed.target, inputs=("inp: B S D",), verb="diff")
-    assert fed_by_reference(said, reference, "Net", lambda job: pytest.fail("nothing runs")) is None
+    none = fed_by_reference(said, reference, "Net", lambda job: pytest.fail("nothing runs"), "")
+    assert none is None

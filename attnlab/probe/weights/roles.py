@@ -35,6 +35,7 @@ FEED = {"up", "down", "gate"}
 INSIDE = {"mlp", "ffn", "ff", "feed"}  # where a projection is none of attention's
 WEIGHT = {"weight", "weights", "kernel", "gamma", "gain", "gains", "scale", "w", "g", "matrix"}
 BIAS = {"bias", "biases", "beta", "b", "shift", "shifts"}
+WRITTEN = re.compile(r"(?P<layer>.*[^._])_(w|b|weight|bias)")  # a layer by hand: `up_w`, `up_b`
 PAIR = 2  # words
 UNLIKE = 0.3  # the cost of a name that shares no word
 IN_ORDER = 1.1  # more than 1, so that layers that all stand elsewhere keep their order
@@ -116,7 +117,10 @@ class Option(NamedTuple):
 
 
 def layer_name(name: str) -> str:
-    """The layer that owns a parameter (`out_proj` for `out_proj.bias`), or "" if none does."""
+    """The layer that owns a parameter (`out_proj` for `out_proj.bias`, `out` for `out_b`), or "" if
+    none does."""
+    if written := WRITTEN.fullmatch(name):
+        return written["layer"]
     stem, _, last = name.rpartition(".")
     return stem if last in ("weight", "bias", "offset") or last in AFFINE else ""
 

@@ -1,0 +1,80 @@
+"""Arguments of two constructors that mean the same under other names."""
+
+import pytest
+
+from attnlab.candidate.host import LocalHost
+from attnlab.grading.pipeline import run_job
+from attnlab.records import Limits
+from attnlab.target.command_line import TraceCommand
+from attnlab.target.diff_target import diff_job, paired_by_place
+from attnlab.target.paired_constructors import pair_constructors
+
+RIGHT = """
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, {arguments}):
+        super().__init__()
+        self.up, self.down = nn.Linear({wide}, {inner}), nn.Linear({inner}, {wide})
+        self.kept = {kept}
+
+    def forward(self, x):
+        return self.down(self.up(x).relu()) * self.kept
+"""
+MINE = RIGHT.format(arguments="channels, blub, reach", wide="channels", inner="blub", kept="reach")
+
+
+def pair(folder, mine, theirs):
+    (folder / "mine.py").write_text(mine)
+    (folder / "right.py").write_text(theirs)
+    typed = TraceCommand(target=f"{folder / 'mine.py'}:Net", verb="diff")
+    return typed, f"{folder / 'right.py'}:Net"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "names"),
+    [
+        ("dim, hidden_dim, window", {"channels": "dim", "blub": "hidden_dim", "reach": "window"}),
+        ("dim, reach, hidden_dim", {"channels": "dim", "blub": "hidden_dim"}),
+        ("dim, hidden_dim", {"channels": "dim"}),
+    ],
+)
+def test_arguments_are_paired_by_size_then_by_name_and_place(arguments, names, tmp_path):
+    """Of one size, of one name, and else at one place, where as many are left on both sides."""
+    kept = "reach" if "reach" in arguments else "window" if "window" in arguments else "3"
+    theirs = RIGHT.format(arguments=arguments, wide="dim", inner="hidden_dim", kept=kept)
+    paired = pair_constructors(*pair(tmp_path, MINE, theirs))
+    assert paired is not None
+    assert {n: paired.names[n] for n in names} == names
+
+
+def test_what_neither_side_says_is_chosen_and_both_are_built_alike(tmp_path):
+    """`reach` and `distance` say nothing: without a value the two could not be compared."""
+    theirs = RIGHT.format(
+        arguments="dim, hidden_dim, distance", wide="dim", inner="hidden_dim", kept="distance"
+    )
+    typed, reference = pair(tmp_path, MINE, theirs)
+    paired = paired_by_place(typed, reference, "Net")
+    assert paired is not None
+    assert "reach=3" in paired.mine
+    fed = typed.with_flags(init=paired.mine)
+    for text, outcome in (
+        (MINE, "same"),
+        (MINE.replace("* self.kept", "+ self.kept"), "different"),
+    ):
+        (tmp_path / "mine.py").write_text(text)
+        report = run_job(diff_job(fed, reference, Limits()), lambda *_: LocalHost())
+        assert report.diff is not None
+        assert report.diff.outcome == outcome, report.diff.message
+
+
+def test_the_reference_library_needs_no_pairs_and_equal_names_are_kept(tmp_path):
+    """Nothing is asked again where names say all of it."""
+    text = MINE.replace("reach", "window").replace("blub", "hidden_dim")
+    typed, reference = pair(tmp_path, text, text)
+    assert paired_by_place(typed, "ref:LayerNorm", "Net") is None
+    again = pair_constructors(typed, reference)
+    assert again is not None
+    assert all(theirs == mine for mine, theirs in again.names.items())
+    assert not again.mine + again.theirs
