@@ -28,6 +28,7 @@ from attnlab.records.diagnosis import Diagnosis, DiffReport, PairedStep
 UNSURE = ("other", "other-step", "missing-step")  # with these a line is a guess
 OPERAND = "wrong-operand"
 SURELY = 2  # faults; of more, of which some say nothing, one may only make up for another
+MOVES = ("cat", "masked_fill", "permute", "reshape", "stack", "transpose", "view", "where")
 MEASURED = ("scale", "sign", "offset")  # that the numbers alone tell
 STEPS = 400  # pairs that a report lists
 
@@ -80,7 +81,7 @@ def _searched(
     found = Search(draw.mine, draw.theirs, draw.until).find(start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
-    told = _tells(named) and not any(_is_given(r, sources) for r in found.repairs)
+    told = _tells(named) and not any(_is_elsewhere(r, sources) for r in found.repairs)
     fix = None if told else _fixed(found.first, draw, again, sources, loaded or named)
     fix = fix and _with_relation(fix, named)
     if fix and loaded:
@@ -110,23 +111,24 @@ def _searched(
     sure = [d for d in named if d.confirmed]
     moved = fix.relation in MOVABLE and fix.relation not in UNSURE
     said = any(d.confirmed or (moved and d.relation == fix.relation) for d in named)
-    if (same and not sure) or not said:
+    if (same and not sure) or not said or len(named) > 1:
         return found, (fix,)  # one change of the text is enough
     return found, named
 
 
 def _tells(named: Sequence[Diagnosis]) -> bool:
-    """Whether it is told which line is wrong, and how."""
+    """Whether it is told which one line is wrong, and how."""
     sure = all(d.confirmed or d.relation.startswith(MEASURED) for d in named)
-    return bool(named) and sure and not any(d.relation in VAGUE for d in named)
+    return len(named) == 1 and sure and not any(d.relation in VAGUE for d in named)
 
 
-def _is_given(repair: Repair, sources: Sources) -> bool:
-    """Whether a step takes only what its function is given: then a line that calls it may be to
-    blame."""
+def _is_elsewhere(repair: Repair, sources: Sources) -> bool:
+    """Whether a step takes only what its function is given, so that a line which calls that may be
+    to blame; or only moves numbers, which then are wrong before it."""
     made = repair.before.values[repair.mine]
     text = sources.mine.get(made.file, "")
-    return bool(made.callers) and not made.inputs and takes_argument(text, made.line)
+    given = bool(made.callers) and not made.inputs and takes_argument(text, made.line)
+    return given or made.op in MOVES
 
 
 def _named(

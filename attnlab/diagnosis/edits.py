@@ -146,7 +146,7 @@ def find_fix(
         for hit in here
         if hit.error <= bound
     ]
-    return min(fixes, key=lambda fix: len(fix.new))
+    return min(fixes, key=lambda fix: (fix.kind == "wrong-operand", len(fix.new)))
 
 
 def _right_ones(

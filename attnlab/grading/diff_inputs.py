@@ -22,6 +22,7 @@ from attnlab.sizes import Sizes, constructor_arguments
 MASKS: tuple[Mask, ...] = ("random", "causal", "none", "padding")
 
 
+REDRAWS = 4  # of ids with which one of the two gives NaN
 SMALL, LARGE = ((8, 12), (8, 8), (16, 16)), 17  # sides of pictures, and what is large
 Guessed = Collection[str]  # arguments whose axes the user did not say
 
@@ -75,26 +76,34 @@ def _run_both(context: GradingContext, contract: Contract, sizes: Sizes) -> bool
 def draws_by_mask(probe: Probe) -> Iterator[tuple[Mask, list[Inputs]]]:
     """Kinds of masks, with two draws of inputs for each; those with which the reference gives NaN,
     as for rows without any key, only where it gives it with all. Where a mask of keys alone leaves
-    the first query none, as none is earlier, its first key is seen."""
+    the first query none, as none is earlier, its first key is seen; ids that begin with padding are
+    drawn again."""
     assert probe.reference is not None
     reference = probe.reference
 
     def gives_nan(inputs: Inputs) -> bool:
         return _has_nan(reference.values(inputs))
 
-    def calm(inputs: Inputs) -> Inputs:
+    def nan_in_one(inputs: Inputs) -> bool:
+        return gives_nan(inputs) or _has_nan(probe.values(inputs, {}))
+
+    def calm(mask: Mask) -> Inputs:
+        inputs = probe.draw(mask)
         opened = _with_first_key(probe, inputs)
-        if opened is None or not (gives_nan(inputs) or _has_nan(probe.values(inputs, {}))):
-            return inputs
-        still = gives_nan(opened) or _has_nan(probe.values(opened, {}))
-        return inputs if still else opened
+        if opened is not None:
+            return opened if nan_in_one(inputs) and not nan_in_one(opened) else inputs
+        for _ in range(REDRAWS if _takes_ids(probe) else 0):
+            if not nan_in_one(inputs):
+                break
+            inputs = probe.draw(mask)
+        return inputs
 
     late: list[tuple[Mask, list[Inputs]]] = []
     clear = False
     kinds = _masks(probe)
     for mask in kinds:
         try:
-            drawn = [calm(probe.draw(mask)) for _ in range(2)]
+            drawn = [calm(mask) for _ in range(2)]
         except Skip:
             continue
         if len(kinds) > 1 and mask != "empty-rows" and any(map(gives_nan, drawn)):
@@ -103,6 +112,11 @@ def draws_by_mask(probe: Probe) -> Iterator[tuple[Mask, list[Inputs]]]:
         clear = True
         yield mask, drawn
     yield from [] if clear else late
+
+
+def _takes_ids(probe: Probe) -> bool:
+    """Whether what is hidden may be told by ids alone."""
+    return any(spec.dtype == "int" and spec.role == "data" for spec in probe.contract.inputs)
 
 
 def _has_nan(values: Values) -> bool:
