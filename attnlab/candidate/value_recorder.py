@@ -261,7 +261,8 @@ def _callers(frame: FrameType | None, code: CodeType | None) -> list[int]:
 def _scalars(args: Any, kwargs: Mapping[str, Any]) -> str:
     """`dim=-1`, `2.0`: the arguments that are no tensors, as Python writes them."""
     plain = [repr(a) for a in args if not isinstance(a, list) and not _is_unsaid(a)]
-    plain += [f"{n}={v!r}" for n, v in kwargs.items() if not _is_unsaid(v)]
+    own = ((n, v) for n, v in kwargs.items() if not n.startswith("_"))  # not PyTorch's own
+    plain += [f"{n}={v!r}" for n, v in own if not _is_unsaid(v)]
     return ", ".join(plain)[:80]
 
 

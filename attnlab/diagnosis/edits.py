@@ -21,6 +21,7 @@ from torch import Tensor
 from attnlab.diagnosis.pairing import Pairing, equal
 from attnlab.diagnosis.rewrites import rewrites
 from attnlab.diagnosis.suggestions import suggestions
+from attnlab.diagnosis.unused import uses_of_unused
 from attnlab.mutation_testing.operators.base import (
     Edit,
     Source,
@@ -170,10 +171,10 @@ def _parsed(text: str) -> Source | None:
 def changes_of(
     first: Pairing, source: Source, others: Sequence[Source], suspects: Collection[int] = ()
 ) -> Iterator[Change]:
-    """Each change of a text once: what the reference suggests, then those of the most suspicious
-    lines first."""
+    """Each change of a text once: what uses what is made in vain, what the reference suggests, then
+    those of the most suspicious lines first."""
     ranks = {**_ranks(first, source), **dict.fromkeys(suspects, 0)}
-    found = list[Change]()
+    found = [Change(kind, e, _lines(source, e), -1) for kind, e in uses_of_unused(source)]
     for other in others:
         for kind, edit in suggestions(source, other):
             found.append(Change(kind, edit, _lines(source, edit), 0))

@@ -1,5 +1,4 @@
-"""What the reference suggests for a line: its own lines, numbers, arguments and functions; and what
-the file itself suggests by what it makes and never uses."""
+"""What the reference suggests for a line: its own lines, numbers, arguments and functions."""
 
 from __future__ import annotations
 
@@ -11,7 +10,6 @@ from difflib import SequenceMatcher
 
 from attnlab.diagnosis.lines import differing_lines
 from attnlab.diagnosis.operands import arguments_by_name
-from attnlab.diagnosis.unused import uses_of_unused
 from attnlab.mutation_testing.operators.base import (
     Edit,
     Source,
@@ -46,7 +44,6 @@ def suggestions(source: Source, theirs: Source) -> Iterator[tuple[str, Edit]]:
     yield from (("missing-term", edit) for edit in _as_added(source, theirs))
     yield from (("missing-step", edit) for edit in _as_bent(source, theirs))
     yield from (("missing-step", edit) for edit in _as_divided(source, theirs))
-    yield from uses_of_unused(source)
     yield from (("wrong-arguments", edit) for edit in arguments_by_name(source))
 
 

@@ -24,7 +24,8 @@ PADDING = "key_padding_mask"  # in PyTorch's layers: True is hidden
 def hides_padding(function: Function, argument: str) -> bool:
     """Whether a function gives its mask on as one over keys."""
     keywords = (n for n in ast.walk(function) if isinstance(n, ast.keyword))
-    return any((k.arg or "").endswith(PADDING) and is_argument(k.value, argument) for k in keywords)
+    padding = (k.value for k in keywords if (k.arg or "").endswith(PADDING))
+    return any(is_argument(_turned(value), argument) for value in padding)
 
 
 def mask_meaning(function: Function, argument: str) -> str:
@@ -233,7 +234,7 @@ def fresh_axes(function: Function, argument: str) -> int:
             elif (
                 isinstance(node, ast.Assign)
                 and isinstance(node.targets[0], ast.Name)
-                and (is_argument(node.value, name) or _closes_by(node.value, name))
+                and (is_argument(_turned(node.value), name) or _closes_by(node.value, name))
             ):
                 fresh.setdefault(node.targets[0].id, 0)
     return max(fresh.values())

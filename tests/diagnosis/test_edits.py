@@ -13,6 +13,7 @@ from attnlab.catalogue.load import load
 from attnlab.catalogue.texts import shipped_text
 from attnlab.diagnosis.rewrites import fault_of, rewrites
 from attnlab.diagnosis.suggestions import difference, suggestions
+from attnlab.diagnosis.unused import uses_of_unused
 from attnlab.grading.pipeline import run_job
 from attnlab.mutation_testing.operators.base import Source, apply_edit, load_mutations
 from attnlab.records import Code, Contract, Input, Job
@@ -289,7 +290,7 @@ def test_ends_of_loops_counts_and_unused_layers_are_tried(old, new):
     in place of a number, and a layer that nothing uses in place of what is stale."""
     assert old in LOOPS
     source = Source(LOOPS)
-    edits = [*suggestions(source, source), *rewrites(source)]
+    edits = [*suggestions(source, source), *rewrites(source), *uses_of_unused(source)]
     assert LOOPS.replace(old, new, 1) in {apply_edit(LOOPS, edit) for _, edit in edits}
 
 

@@ -152,12 +152,14 @@ def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> st
 
 
 def _flat(typed: Typed) -> Iterator[Typed]:
-    """Without axes of size one, and with the axes of a patch as one."""
+    """Without axes of size one, and with the axes of a patch, or heads and features, as one."""
     expression, shape = typed
     if 1 in shape:
         yield f"squeeze({expression})", tuple(n for n in shape if n != 1)
     elif len(shape) > 2:  # a convolution over patches, as a linear layer
         yield f"flatten({expression}, 1)", (shape[0], prod(shape[1:]))
+    elif len(shape) == 2:  # a gain of each feature of each head, as one of all features
+        yield f"flatten({expression}, 0)", (prod(shape),)
 
 
 def _permuted(expression: str, order: tuple[int, ...]) -> str:

@@ -157,6 +157,8 @@ def slots(mine: Shapes, sizes: Mapping[str, int]) -> tuple[Slot, ...]:
     for name, shape in mine.items():
         stem, count = families[name]
         parsed = parse_name(stem)._replace(numbers=ranks[stem])
+        if re.sub(r"b$", "a", name) in mine.keys() - {name}:  # the second of two, and no bias
+            parsed = parsed._replace(kind="")
         found.setdefault(stem, Slot(stem, tuple(shape), parsed, len(found), count))
     often = Counter(word for stem in found for word in word_stems(stem))
     return tuple(
@@ -302,6 +304,7 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
                 group += (beside or alike)[:1]
             if len(group) == len(roles):
                 yield tuple(group)
+                yield from _beside_feed(slot, tuple(group), parts)
     if not letters:  # two halves that no name tells of: a gate and what it opens
         size = prod(slot.shape)
         halves = [p for p in parts if 2 * prod(p.shape) == size and not p.parsed.letters]
@@ -309,9 +312,26 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
             (a, b)
             for a, b in permutations(halves, 2)
             if a.shape == b.shape
-            and a.parsed.kind == b.parsed.kind
             and _module_around(a) == _module_around(b)
+            and (a.parsed.kind == b.parsed.kind or _is_of_one_layer(a, b))
         )
+
+
+def _is_of_one_layer(a: Piece, b: Piece) -> bool:
+    return layer_name(a.parameter) == layer_name(b.parameter) != ""
+
+
+def _beside_feed(
+    slot: Slot, group: tuple[Piece, ...], parts: list[Piece]
+) -> Iterator[tuple[Piece, ...]]:
+    """Attention's projections with those of the feed-forward part that runs beside it."""
+    left = prod(slot.shape) - sum(prod(p.shape) for p in group)
+    others = [p for p in parts if not p.parsed.letters and _same_kind(p, group[0])] if left else []
+    for many in (1, PAIR):
+        for fed in permutations([p for p in others if many * prod(p.shape) == left], many):
+            if len({_module_around(p) for p in fed}) == 1:
+                yield (*group, *fed)
+                yield (*fed, *group)
 
 
 def _module_around(piece: Piece) -> str:
@@ -352,7 +372,9 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
 
 def _words_apart(a: Piece, b: Piece) -> int:
     """How many words only one of two names has: layers that belong together differ in one, those of
-    a list in none but a number."""
+    a list in none but a number. A layer's own weight and bias are never apart."""
+    if _is_of_one_layer(a, b):
+        return int(a.order > b.order)
     words = ({w for w in WORD.findall(p.parameter) if not w.isdecimal()} for p in (a, b))
     return len(next(words) ^ next(words))
 
