@@ -122,7 +122,7 @@ def layer_name(name: str) -> str:
     if written := WRITTEN.fullmatch(name):
         return written["layer"]
     stem, _, last = name.rpartition(".")
-    return stem if last in ("weight", "bias", "offset") or last in AFFINE else ""
+    return stem if last in ("weight", "bias", "offset", "w", "g", "b") or last in AFFINE else ""
 
 
 def pieces(
