@@ -46,13 +46,16 @@ class Unsized(Refused):
 
 
 class Unbuilt(Refused):
-    """Nothing says what some arguments of a constructor are: `missing`, beside those `found`."""
+    """Nothing says what some arguments of a constructor are; those that are known are `found`."""
 
-    def __init__(
-        self, message: str, hint: str, found: Mapping[str, Scalar], missing: tuple[str, ...]
-    ):
+    found: Mapping[str, Scalar]
+
+    def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, hint, "--init")
-        self.found, self.missing = found, missing
+
+    def beside(self, found: Mapping[str, Scalar]) -> Unbuilt:
+        self.found = found
+        return self
 
 
 def complete_contract(
@@ -312,7 +315,7 @@ def _constructor_arguments(
         if size := size_by_name(parameter.name, parameter.annotation):
             found[parameter.name] = size
     if missing := [p for p in unknown if p.name not in found]:
-        raise _cannot_build(build, missing, said, found)
+        raise _cannot_build(build, missing, said).beside(found)
     order = [*build.names(), *given]
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
 
@@ -347,17 +350,14 @@ def _match_by_order(
     return {p.name: Symbol(s) for p, s in zip(required, named, strict=True) if p in unknown}
 
 
-def _cannot_build(
-    build: Signature, missing: list[Parameter], said: UserOptions, found: Mapping[str, Scalar]
-) -> Unbuilt:
-    unknown = tuple(p.name for p in missing)
-    names = ", ".join(unknown)
+def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions) -> Unbuilt:
+    names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target} is built with ({format_signature(build)})"
     paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
     made = any(p.name in CONFIGS for p in missing)
     how = "say what makes it, by your own names" if made else "say it with your own values"
     hint = f"{how}: {said.typed.with_flags(init=paste).command()}"
-    return Unbuilt(f"{takes}: nothing says what {names} should be", hint, found, unknown)
+    return Unbuilt(f"{takes}: nothing says what {names} should be", hint)
 
 
 def _placeholder(parameter: Parameter) -> str:

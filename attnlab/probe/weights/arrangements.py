@@ -85,7 +85,7 @@ def _arrangements(
         yield 0.0, typed[0]
         return
     core = tuple(n for n in slot.shape if n != 1)
-    for expression, shape in (typed, *_flat(typed)):
+    for expression, shape in (typed, *_flat(typed, len(core))):
         if prod(shape) != prod(core) or not len(shape) <= len(core) <= MOST_AXES:
             continue
         cuttable = () if cut is None or slot.per else range(len(shape)) if cut < 0 else (cut,)
@@ -151,14 +151,15 @@ def _count_of(size: int, heads: tuple[str, ...], sizes: Mapping[str, int]) -> st
     return known or (said if size <= CONSTANT and said != WIDTH else "")
 
 
-def _flat(typed: Typed) -> Iterator[Typed]:
-    """Without axes of size one, and with the axes of a patch, or heads and features, as one."""
+def _flat(typed: Typed, many: int) -> Iterator[Typed]:
+    """Without axes of size one, and with the axes of a patch as one; for a vector, with heads and
+    features as one."""
     expression, shape = typed
     if 1 in shape:
         yield f"squeeze({expression})", tuple(n for n in shape if n != 1)
     elif len(shape) > 2:  # a convolution over patches, as a linear layer
         yield f"flatten({expression}, 1)", (shape[0], prod(shape[1:]))
-    elif len(shape) == 2:  # a gain of each feature of each head, as one of all features
+    elif len(shape) == 2 and many == 1:
         yield f"flatten({expression}, 0)", (prod(shape),)
 
 
