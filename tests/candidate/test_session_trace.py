@@ -104,6 +104,13 @@ def test_a_demo_is_run_once_more_for_its_views(tmp_path):
     assert raw.ops[-1].dtype == "float64"
 
 
+def test_the_attention_of_a_demo_is_looked_at(tmp_path):
+    """What is asked of the heads is asked of the demo's own call too."""
+    body = "x = (x @ x.mT).softmax(-1) @ x"
+    raw = demo(DEMO.format(body=body), tmp_path, options={"attention": True})
+    assert [(site.weights, site.context) for site in raw.attention] == [(2, 3)]
+
+
 def test_demo_stops_after_a_call_that_caught_a_crash(tmp_path):
     """An exception that forward handled itself is no reason to run the rest of the script."""
     body = "try: x @ x\n        except RuntimeError: pass"

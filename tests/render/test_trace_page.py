@@ -95,6 +95,19 @@ def test_attention_names_its_roles_and_heads(shown):
     assert "head 8: entropy 0.35, largest weight of a query 0.75" in said
 
 
+def test_only_a_weight_of_zero_is_blank(shown):
+    """A small weight is no masked one, and a head that weighs all keys alike is drawn."""
+    rows = {"0": (0.02, 0.0, 0.98), "1": (0.25,) * 3}
+    for first, weights in rows.items():
+        heat = Heat(title="", rows=(weights,), axes=("S", "S'"))
+        head = Head(number=0, weights=heat, entropy=1.0, largest=max(weights))
+        looked = replace(ATTENTION, heads=(head,))
+        said = shown(page(replace(TRACE, attention=(looked,)))).splitlines()
+        (drawn,) = (line[2:] for line in said if line.startswith("0 "))
+        assert (" " in drawn.strip()) == (first == "0")
+        assert drawn.strip()
+
+
 def test_gradients_say_what_is_wrong_first(shown):
     """The origin, then parameters without a gradient, then norms."""
     said = shown(page(ALL), 120)
@@ -131,6 +144,14 @@ def test_columns_that_were_asked_for_are_kept(shown):
             "bytes",
             "gradient",
         ]
+
+
+def test_the_range_goes_before_the_source(shown):
+    """On a narrow screen the source is what one reads: no width shows ranges without it."""
+    ops = tuple(replace(o, source="q, k, v = self.qkv(x).chunk(3, dim=-1)") for o in OPS)
+    heads = [shown(page(Trace(ops=ops)), width).splitlines()[1].split() for width in range(44, 121)]
+    assert all("source" in head for head in heads if "range" in head)
+    assert any("source" in head and "range" not in head for head in heads)
 
 
 def test_kernels_stand_below_their_operation(shown):

@@ -20,6 +20,7 @@ INDEXED = {
     *("arange", "linspace", "cumsum", "cumprod", "roll", "flip", "unfold", "sort", "argsort"),
     *("topk", "tril", "triu", "tril_", "triu_", "diff", "sin", "cos", "gather", "scatter"),
     *("conv1d", "conv2d", "fft", "rfft", "pad", "masked_fill", "masked_fill_", "cat"),
+    *("view_as_complex", "polar"),
     *("__setitem__", "index_select", ROWS),
 }
 ORDERED = (nn.RNNBase, nn.Conv1d, nn.Conv2d, nn.AvgPool1d, nn.MaxPool1d)
@@ -70,6 +71,9 @@ def _is_unordered(bench: Bench, watch: MaskWatch) -> bool:
     layout, model = bench.layout, bench.live.model
     given = any(leaf.role in ("mask", "other") for leaf in bench.live.leaves)
     if given or watch.keys != {layout.length} or watch.ops & INDEXED or any(model.buffers()):
+        return False
+    held = chain.from_iterable(vars(module).values() for module in model.modules())
+    if any(isinstance(value, Tensor) for value in held):  # angles that are no buffer
         return False
     if any(isinstance(module, ORDERED) for module in model.modules()):
         return False

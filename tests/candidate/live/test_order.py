@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 import torch
 from torch import nn
 
@@ -75,4 +76,41 @@ class Slots(nn.Module):
 def test_a_table_that_is_added_as_it_is_tells_positions_apart():
     """No order is promised to make no difference."""
     report = verify(Slots(), torch.arange(14).view(2, 7) % 11)
+    assert "permutation-equivariance" not in [c.id for c in report.broken]
+
+
+class Turned(nn.Module):
+    """Its angles are a plain attribute, and a function turns queries and keys by them."""
+
+    def __init__(self, length=7, dim=8):
+        super().__init__()
+        self.qkv = nn.Linear(dim, 3 * dim)
+        self.turns = torch.polar(torch.ones(length, dim // 2), torch.randn(length, dim // 2))
+
+    def forward(self, x):
+        q, k, v = self.qkv(x).chunk(3, -1)
+        q, k = (self.turn(t) for t in (q, k))
+        return nn.functional.scaled_dot_product_attention(q, k, v)
+
+    def turn(self, t):
+        pairs = torch.view_as_complex(t.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * self.turns).flatten(-2)
+
+
+class TurnedByItsCaller(Turned):
+    """The same, with the angles in another object."""
+
+    def __init__(self):
+        super().__init__()
+        self.held = [self.__dict__.pop("turns")]
+
+    def turn(self, t):
+        pairs = torch.view_as_complex(t.unflatten(-1, (-1, 2)))
+        return torch.view_as_real(pairs * self.held[0]).flatten(-2)
+
+
+@pytest.mark.parametrize("kind", [Turned, TurnedByItsCaller])
+def test_turns_that_are_no_buffer_tell_positions_apart(kind):
+    """No order is promised to make no difference."""
+    report = verify(kind(), torch.randn(2, 7, 8))
     assert "permutation-equivariance" not in [c.id for c in report.broken]
