@@ -3,6 +3,7 @@
 import re
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 
 from attnlab.catalogue.finding_rules import RULES, Layer
@@ -31,6 +32,7 @@ class Wishes:
     ignored: tuple[str, ...] = ()  # rules
     guessed: tuple[str, ...] = ()  # inputs that neither user nor code states, as --input would
     retry: str = ""  # the command with all inputs that were guessed, to be changed
+    flags: Mapping[str, str] = field(default_factory=dict)  # values that a script's flags take
 
 
 def make_triage(
@@ -61,7 +63,7 @@ def make_triage(
         message=unfit or report.message or crash,
         advice=f"say what it takes, by changing this: {wishes.retry}"
         if unfit
-        else _advice(target, report),
+        else _advice(target, report, wishes.flags),
         seconds=report.seconds,
     )
 
@@ -96,7 +98,7 @@ def _unfit(report: Report, wishes: Wishes) -> str:
     ).strip()
 
 
-def _advice(target: str, report: Report) -> str:
+def _advice(target: str, report: Report, values: Mapping[str, str]) -> str:
     """What to do about a script that took no step; "" where nothing is known to help."""
     training = report.training
     if training is None or training.steps:
@@ -108,7 +110,8 @@ def _advice(target: str, report: Report) -> str:
         )
     if needed := re.search(r"arguments are required: (.+)", report.output):
         flags = [flag.split("/")[-1] for flag in needed[1].split(", ")]
-        words = [f"{f} {f.lstrip('-').upper()}" if f.startswith("-") else f for f in flags]
+        said = [values.get(f, f.lstrip("-").upper() if f.startswith("-") else f) for f in flags]
+        words = [f"{f} {v}" if f.startswith("-") else v for f, v in zip(flags, said, strict=True)]
         return f'with your own values: attnlab triage {target} --args "{" ".join(words)}"'
     return next((text for shown, text in ADVICE.items() if re.search(shown, training.crash)), "")
 

@@ -92,4 +92,5 @@ def offer_stand_ins(text: str, namespace: dict[str, Any]) -> None:
     if STAND_INS not in sys.meta_path:
         sys.meta_path.append(STAND_INS)
     if "get_ipython()" in text:
-        namespace.setdefault("get_ipython", Silent("get_ipython"))
+        for name in ("get_ipython", "display"):
+            namespace.setdefault(name, Silent(name))

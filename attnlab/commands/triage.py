@@ -122,6 +122,7 @@ def command(
     from attnlab.target.trace_advice import guessed_inputs, unstated_inputs, untried_inputs
     from attnlab.target.triage_target import (
         STEPS,
+        example_flags,
         ignored_lines,
         look_at,
         read_alone,
@@ -158,6 +159,7 @@ def command(
         ignored=tuple(ignore or ()),
         guessed=unstated_inputs(typed, job),
         retry=typed.with_flags(inputs=tuple(guessed_inputs(typed, job))).command(),
+        flags=example_flags(job),
     )
     first = make_triage(target, report, wishes)
     files = frozenset(suspicion.file for suspicion in first.suspicions if suspicion.file)

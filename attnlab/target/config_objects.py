@@ -57,8 +57,13 @@ def _maker(parameter: Parameter, near: Mapping[str, Definition]) -> Definition |
         return next((makers[n] for n in noted if n in makers), None)
     if parameter.name not in NAMES:
         return None
-    alike = [d for n, d in makers.items() if n.lower().endswith(("config", *NAMES))]
+    alike = [d for n, d in makers.items() if names_config(n)]
     return alike[0] if len(alike) == 1 else None
+
+
+def names_config(class_name: str) -> bool:
+    """Whether a class of this name is, by it, that of a config."""
+    return class_name.lower().endswith(NAMES)
 
 
 def flatten_signature(build: Signature, config: Config) -> Signature:
@@ -86,6 +91,14 @@ def pack_config(init: Mapping[str, Scalar], config: Config) -> dict[str, Scalar]
     inner = ", ".join(f"{k}={_as_text(v)}" for k, v in init.items() if k in names)
     outer = {k: v for k, v in init.items() if k not in names}
     return {config.argument: Call(f"{config.maker}({inner})"), **outer}
+
+
+def placeholder(parameter: Parameter) -> str:
+    """What stands for an argument in a command that the user completes."""
+    if parameter.name in NAMES:
+        words = re.findall(r"\w+", parameter.annotation) or ["Config"]
+        return f"{words[0]}()"
+    return "'text'" if parameter.annotation == "str" else "12"
 
 
 def _as_text(value: Scalar) -> str:

@@ -76,6 +76,7 @@ LITERALS: dict[str, Scalar] = {
     for name in names.split()
 }
 OF_KIND = {"int": 4, "float": 0.5, "bool": True}  # where nothing but its annotation is known
+SPECIAL_TOKENS = re.compile(r"(^|_)(pad|padding|bos|sos|eos)(_token)?_(idx|id|index)$")
 # Names of sizes and of counts that are none of the usual ones.
 SIZED = re.compile(
     r"(^|_)(dims?|sizes?|width|features|channels|units|hidden|in|out)$|^(n|num|d|dim|size|len)_"
@@ -121,6 +122,8 @@ def usual_value(argument: str, annotation: str = "") -> Scalar | None:
         return 0.0
     if re.match(r"(use|is|with|has)_", argument) and annotation in ("", "bool"):
         return True
+    if annotation in ("", "int") and (token := SPECIAL_TOKENS.search(argument)):
+        return int(token[2] not in ("pad", "padding"))
     return OF_KIND.get(annotation)
 
 

@@ -22,6 +22,7 @@ from attnlab.target.config_objects import (
     find_config,
     flatten_signature,
     pack_config,
+    placeholder,
     unpack_config,
 )
 from attnlab.target.conventions import DIMENSIONS, LITERALS, size_by_name, usual_value
@@ -353,15 +354,13 @@ def _match_by_order(
 def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions) -> Unbuilt:
     names = ", ".join(p.name for p in missing)
     takes = f"{said.typed.target} is built with ({format_signature(build)})"
-    paste = ", ".join(f"{p.name}={_placeholder(p)}" for p in missing)
+    paste = ", ".join(f"{p.name}={placeholder(p)}" for p in missing)
     made = any(p.name in CONFIGS for p in missing)
     how = "say what makes it, by your own names" if made else "say it with your own values"
     hint = f"{how}: {said.typed.with_flags(init=paste).command()}"
+    if any(re.fullmatch(r"([\w.]+\.)?Module", p.annotation) for p in missing):
+        place, _, name = said.typed.target.partition(":")
+        end = f'at the end of {place}, below if __name__ == "__main__":'
+        verb = f"attnlab {said.typed.verb} {place}"
+        hint = f"build and call {name or 'it'} {end}, with modules of yours; {verb} then runs that"
     return Unbuilt(f"{takes}: nothing says what {names} should be", hint)
-
-
-def _placeholder(parameter: Parameter) -> str:
-    if parameter.name in CONFIGS:
-        words = re.findall(r"\w+", parameter.annotation) or ["Config"]
-        return f"{words[0]}()"
-    return "'text'" if parameter.annotation == "str" else "12"

@@ -28,9 +28,10 @@ from attnlab.target.find_target import (
     split_target,
     trains_when_run,
 )
+from attnlab.target.imported_configs import imported_configs
 from attnlab.target.infer import TINY, complete_contract
 from attnlab.target.infer_inputs import call_signatures, must_fit, must_take, takes_inputs
-from attnlab.target.outline import format_signature, outline_code
+from attnlab.target.outline import Outline, format_signature, outline_code
 from attnlab.target.source import read_source
 
 # A challenge.toml may serve as a case: what it says beyond the case is left aside.
@@ -190,11 +191,19 @@ def _contract(base: Contract, said: UserOptions, found: Target, flags: bool) -> 
         return None
     try:
         _must_be_callable(found, said, target)
-        return complete_contract(base, said, found.seen, found.near)
+        return complete_contract(base, said, found.seen, _with_imports(found))
     except Refused:
         if flags or not found.demo:
             raise
         return None
+
+
+def _with_imports(found: Target) -> Outline:
+    """The outline of the file, with the classes of configs that it imports."""
+    if found.seen is None or found.seen.build is None or not found.code.path:
+        return found.near
+    more = imported_configs(Path(found.code.path), found.own)
+    return replace(found.near, definitions={**found.near.definitions, **more})
 
 
 def _must_be_callable(found: Target, said: UserOptions, target: str) -> None:

@@ -20,6 +20,7 @@ from attnlab.target.finding_lines import add_source_findings
 from attnlab.target.fitted import STAGES, first_fit, guessed_job, second_fit
 from attnlab.target.outline import outline_code
 from attnlab.target.resolve import own_job, script_job
+from attnlab.target.script_flags import flag_values
 from attnlab.target.source import read_source
 from attnlab.target.source_walk import Function
 from attnlab.target.trace_advice import omitted_inputs
@@ -91,6 +92,11 @@ def script_arguments(text: str) -> tuple[str, ...]:
     except ValueError as error:
         hint = """as in --args '--data "my file.txt" --lr 0.1'"""
         raise Refused(f"--args {text}: {error}", hint, "--args") from None
+
+
+def example_flags(job: Job) -> dict[str, str]:
+    """Values for the flags of a script that is watched, of the types that its parser asks for."""
+    return flag_values(job.candidate.text) if "training" in job.stages else {}
 
 
 def _module_instead(

@@ -32,10 +32,11 @@ def test_only_known_loggers_are_replaced():
 
 
 def test_an_exported_notebook_gets_ipython():
-    """`get_ipython().run_line_magic(...)` does nothing; other files have no such name."""
+    """`get_ipython()` and `display(...)` do nothing; other files have no such names."""
     told, plain = {}, {}
     offer_stand_ins("get_ipython().system('ls')", told)
     offer_stand_ins("print(1)", plain)
     sys.meta_path.remove(STAND_INS)
     assert told["get_ipython"]().run_line_magic("matplotlib", "inline") is not None
+    assert told["display"](told) is not None
     assert plain == {}

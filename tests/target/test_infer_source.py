@@ -114,6 +114,46 @@ def test_a_config_whose_fields_lie_elsewhere_is_asked_for(configured):
     assert "config=Config()" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "how", ["from mine.settings import", "from .settings import", "from . import"]
+)
+def test_a_config_of_the_own_package_is_made(how, tmp_path, monkeypatch):
+    """Its class is read where it lies, also where the package's __init__ hands it on."""
+    home = tmp_path / "src" / "mine"
+    home.mkdir(parents=True)
+    (home / "__init__.py").write_text("from .settings import Config\n")
+    config, net = CONFIG.replace("(Base)", "").split("class Net")
+    (home / "settings.py").write_text(config)
+    head = f"from torch import nn\n{how} Config as Settings\n"
+    (home / "net.py").write_text(head + "class Net" + net.replace("Config", "Settings"))
+    monkeypatch.chdir(tmp_path)
+    assert own_job("src/mine/net.py:Net").contract.init == {
+        "config": "Settings(n_embd=D, n_head=H)"
+    }
+
+
+def test_a_module_that_a_constructor_takes_is_not_asked_for_as_a_number(configured):
+    """The hint says where such a module can be built."""
+    with pytest.raises(Refused) as caught:
+        configured(
+            "from torch import nn\nclass Net(nn.Module):\n"
+            "    def __init__(self, size, self_attn: nn.Module): ...\n"
+            "    def forward(self, x): ...\n"
+        )
+    assert "=12" not in caught.value.hint
+    assert 'below if __name__ == "__main__":' in caught.value.hint
+
+
+def test_ids_of_special_tokens_are_ids(configured):
+    """Padding is the first row of a table, whatever its prefix."""
+    contract = configured(
+        "from torch import nn\nclass Net(nn.Module):\n"
+        "    def __init__(self, dim, src_pad_idx, trg_pad_idx, trg_sos_idx): ...\n"
+        "    def forward(self, x): ...\n"
+    )
+    assert contract.init == {"dim": "D", "src_pad_idx": 0, "trg_pad_idx": 0, "trg_sos_idx": 1}
+
+
 # ---------------------------------------------------------------- widths that nobody said
 
 
