@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
@@ -78,9 +79,11 @@ def command(
         names = named_mine, shown
         files = [absolute_path(f) if f else "" for f in (checkpoint, reference_checkpoint)]
 
-        def job_of(typed: TraceCommand, plain: bool = False) -> Job:
-            job = diff_job(typed, past, limits(timeout or OWN_TIME, ""), weights, names, plain)
-            return replace(job, checkpoints=(files[0], files[1]))
+        def job_of(fed: TraceCommand, plain: bool = False) -> Job:
+            job = diff_job(fed, past, limits(timeout or OWN_TIME, ""), weights, names, plain)
+            found = fed.inputs[len(typed.inputs) :]  # by trying: not what the user says
+            tried = tuple(text.partition(":")[0] for text in found)
+            return replace(job, guessed=(*job.guessed, *tried), checkpoints=(files[0], files[1]))
 
         note(f"comparing {target} with {reference} (your own code: under limits, not isolated)")
         job, report = _compared(typed, past, job_of)
@@ -141,17 +144,17 @@ def _with_masks(
     job: Job, report: Report, job_of: Callable[[tuple[str, ...]], Job]
 ) -> tuple[Job, Report]:
     """The job and its report; where outputs are equal without the masks that forward may be given,
-    those with them, all together or else one by one."""
+    those with them, all together or else one by one, as is said of them or as masks of keys."""
     from attnlab.errors import Refused
-    from attnlab.target.conventions import names_mask
     from attnlab.target.trace_advice import omitted_inputs
 
-    left = [text for text in omitted_inputs(job) if names_mask(text.partition(":")[0])]
-    masks = [text for text in left if ":" in text]
+    masks = [text for text in omitted_inputs(job) if re.search(r":.* bool\b", text)]
     if not masks or report.diff is None or report.diff.outcome != "same":
         return job, report
     best = job, report
-    for flags in dict.fromkeys([tuple(masks), *((text,) for text in masks)]):
+    keys = [re.sub(r": S S\b", ": B S", text) for text in masks]
+    alone = [(text,) for text in (*masks, *keys)]
+    for flags in dict.fromkeys([tuple(masks), tuple(keys), *alone]):
         try:
             other = job_of(flags)
         except Refused:
@@ -185,7 +188,7 @@ def _both_ran(report: Report) -> bool:
 def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, bool]]:
     """The command, and whether both are built plainly: as guessed, and with the inputs that the
     reference runs with."""
-    from attnlab.target.diff_target import fed_by_reference, paired_by_place
+    from attnlab.target.diff_target import fed_by_reference, paired_arguments
     from attnlab.target.find_target import split_target
 
     name = split_target(typed.target)[1]
@@ -193,11 +196,11 @@ def _ways(typed: TraceCommand, reference: str) -> Iterator[tuple[TraceCommand, b
     yield typed, False
     if may_be_plain:
         yield typed, True
-    paired = paired_by_place(typed, reference, name)
-    built = typed.with_flags(init=paired.mine) if paired else typed
-    if paired:
-        yield built, False
-    theirs = paired.theirs if paired else typed.init
+    built, theirs = typed, typed.init
+    for paired in paired_arguments(typed, reference, name):
+        yield typed.with_flags(init=paired.mine), False
+        if built is typed:
+            built, theirs = typed.with_flags(init=paired.mine), paired.theirs
     fed = fed_by_reference(built, reference, name, run_job, theirs)
     if fed is not None:
         yield fed, False

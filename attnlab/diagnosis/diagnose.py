@@ -118,7 +118,7 @@ def _searched(
 
 def _tells(named: Sequence[Diagnosis]) -> bool:
     """Whether it is told which one line is wrong, and how."""
-    sure = all(d.confirmed or d.relation.startswith(MEASURED) for d in named)
+    sure = all(d.confirmed or (d.their_line and d.relation.startswith(MEASURED)) for d in named)
     return len(named) == 1 and sure and not any(d.relation in VAGUE for d in named)
 
 

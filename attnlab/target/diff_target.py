@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -129,13 +129,18 @@ def fed_by_reference(
     return replace(typed, sizes=sizes, inputs=tuple(flags))
 
 
-def paired_by_place(typed: TraceCommand, reference: str, name: str) -> PairedConstructors | None:
-    """What both constructors are to be given where their arguments have other names; None where
-    that is no question, or has no answer."""
+def paired_arguments(
+    typed: TraceCommand, reference: str, name: str
+) -> Iterator[PairedConstructors]:
+    """What both constructors are to be given where their arguments have other names, the likely way
+    first; none where that is no question, or has no answer."""
     if typed.case or reference.startswith(LIBRARY):
-        return None
-    paired = pair_constructors(typed, reference if ":" in reference else f"{reference}:{name}")
-    return paired if paired and (paired.mine or paired.theirs) else None
+        return
+    target = reference if ":" in reference else f"{reference}:{name}"
+    for by_place in (False, True):
+        paired = pair_constructors(typed, target, by_place)
+        if paired and (paired.mine or paired.theirs):
+            yield paired
 
 
 def _forward_names(target: str) -> list[str]:

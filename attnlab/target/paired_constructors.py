@@ -53,9 +53,12 @@ def constructor_of(typed: TraceCommand) -> Constructor | None:
     return Constructor([p.name for p in build.parameters if p.required], known)
 
 
-def pair_constructors(typed: TraceCommand, reference: str) -> PairedConstructors | None:
-    """The arguments of both in pairs: those of one name, of one size, and, where as many are left
-    that both must have, those at one place. None where that is not known."""
+def pair_constructors(
+    typed: TraceCommand, reference: str, by_place: bool = False
+) -> PairedConstructors | None:
+    """The arguments of both in pairs: those of one size, of one name, and, where as many are left
+    that both must have, those at one place; or all `by_place`, with what the reference's names say.
+    None where that is not known."""
     mine = constructor_of(typed)
     theirs = constructor_of(TraceCommand(target=reference, verb=typed.verb, sizes=typed.sizes))
     if mine is None or theirs is None:
@@ -64,21 +67,21 @@ def pair_constructors(typed: TraceCommand, reference: str) -> PairedConstructors
     names = {
         n: by_symbol[symbol]
         for symbol, n in mine.symbols().items()
-        if symbol in by_symbol and n not in theirs.known
+        if symbol in by_symbol and n not in theirs.known and not by_place
     }
     taken = {*names, *names.values()}
     left, right = (
-        [n for n in one.required if n not in other.required and n not in taken]
+        [n for n in one.required if by_place or n not in {*other.required, *taken}]
         for one, other in ((mine, theirs), (theirs, mine))
     )
     if len(left) != len(right):
         return PairedConstructors(names, "", "") if names else None
     places = dict(zip(left, right, strict=True))
-    places |= {n: n for n in mine.required if n in theirs.required}
+    places |= {} if by_place else {n: n for n in mine.required if n in theirs.required}
     ours, others = [], []
     for own, other in places.items():
         one, two = mine.known.get(own), theirs.known.get(other)
-        value = _likelier(one, two)
+        value = two if by_place and two is not None else _likelier(one, two)
         said = value if re.fullmatch(SIZE, str(value)) else repr(value)
         ours += [f"{own}={said}"] if one != value else []
         others += [f"{other}={said}"] if two != value else []

@@ -6,7 +6,7 @@ from attnlab.candidate.host import LocalHost
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Limits
 from attnlab.target.command_line import TraceCommand
-from attnlab.target.diff_target import diff_job, paired_by_place
+from attnlab.target.diff_target import diff_job, paired_arguments
 from attnlab.target.paired_constructors import pair_constructors
 
 RIGHT = """
@@ -55,8 +55,7 @@ def test_what_neither_side_says_is_chosen_and_both_are_built_alike(tmp_path):
         arguments="dim, hidden_dim, distance", wide="dim", inner="hidden_dim", kept="distance"
     )
     typed, reference = pair(tmp_path, MINE, theirs)
-    paired = paired_by_place(typed, reference, "Net")
-    assert paired is not None
+    paired = next(paired_arguments(typed, reference, "Net"))
     assert "reach=3" in paired.mine
     fed = typed.with_flags(init=paired.mine)
     for text, outcome in (
@@ -73,8 +72,30 @@ def test_the_reference_library_needs_no_pairs_and_equal_names_are_kept(tmp_path)
     """Nothing is asked again where names say all of it."""
     text = MINE.replace("reach", "window").replace("blub", "hidden_dim")
     typed, reference = pair(tmp_path, text, text)
-    assert paired_by_place(typed, "ref:LayerNorm", "Net") is None
+    assert not [*paired_arguments(typed, "ref:LayerNorm", "Net")]
     again = pair_constructors(typed, reference)
     assert again is not None
     assert all(theirs == mine for mine, theirs in again.names.items())
     assert not again.mine + again.theirs
+
+
+def test_names_that_mean_another_size_there_are_paired_by_place(tmp_path):
+    """`hidden_dim` is mostly the width of the feed-forward part; here it is the model's own."""
+    mine = """
+import torch
+from torch import nn
+
+
+class Net(nn.Module):
+    def __init__(self, hidden_dim, inter_dim):
+        super().__init__()
+        self.up = nn.Parameter(torch.ones(hidden_dim, inter_dim))
+
+    def forward(self, x):
+        return x @ self.up @ self.up.T
+"""
+    theirs = RIGHT.format(arguments="d_model, d_ff", wide="d_model", inner="d_ff", kept="3")
+    typed, reference = pair(tmp_path, mine, theirs)
+    paired = [*paired_arguments(typed, reference, "Net")][-1]
+    assert paired.names == {"hidden_dim": "d_model", "inter_dim": "d_ff"}
+    assert "hidden_dim=D" in paired.mine

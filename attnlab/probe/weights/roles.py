@@ -117,12 +117,16 @@ class Option(NamedTuple):
 
 
 def layer_name(name: str) -> str:
-    """The layer that owns a parameter (`out_proj` for `out_proj.bias`, `out` for `out_b`), or "" if
-    none does."""
+    """The layer that owns a parameter: `out` of `out.bias` and `out_b`; "" where none does."""
     if written := WRITTEN.fullmatch(name):
         return written["layer"]
-    stem, _, last = name.rpartition(".")
-    return stem if last in ("weight", "bias", "offset", "w", "g", "b") or last in AFFINE else ""
+    return name.rpartition(".")[0] if _is_plain(name) or name.endswith((".w", ".g", ".b")) else ""
+
+
+def _is_plain(name: str) -> bool:
+    """Whether a name says surely if it is a weight or a bias: `offset_bias` may be a table."""
+    last = name.rpartition(".")[2] if "." in name else ""
+    return last in ("weight", "bias", "offset") or last in AFFINE
 
 
 def pieces(
@@ -318,7 +322,7 @@ def _groups(slot: Slot, parts: list[Piece]) -> Iterator[tuple[Piece, ...]]:
 
 
 def _is_of_one_layer(a: Piece, b: Piece) -> bool:
-    return layer_name(a.parameter) == layer_name(b.parameter) != ""
+    return "" != layer_name(a.parameter) == layer_name(b.parameter)
 
 
 def _beside_feed(
@@ -326,7 +330,7 @@ def _beside_feed(
 ) -> Iterator[tuple[Piece, ...]]:
     """Attention's projections with those of the feed-forward part that runs beside it."""
     left = prod(slot.shape) - sum(prod(p.shape) for p in group)
-    others = [p for p in parts if not p.parsed.letters and _same_kind(p, group[0])] if left else []
+    others = [p for p in parts if left and not p.parsed.letters and _same_kind(p, group[0])]
     for many in (1, PAIR):
         for fed in permutations([p for p in others if many * prod(p.shape) == left], many):
             if len({_module_around(p) for p in fed}) == 1:
@@ -340,11 +344,8 @@ def _module_around(piece: Piece) -> str:
 
 
 def _same_kind(a: Piece, b: Piece) -> bool:
-    return (a.parsed.kind, a.parsed.numbers, a.shape[1:]) == (
-        b.parsed.kind,
-        b.parsed.numbers,
-        b.shape[1:],
-    )
+    kinds = ((p.parsed.kind, p.parsed.numbers, p.shape[1:]) for p in (a, b))
+    return next(kinds) == next(kinds)
 
 
 def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
@@ -354,7 +355,7 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
     letters = "".join(dict.fromkeys(p.parsed.letters for p in group))
     if mine.letters and letters and mine.letters != letters:
         return None
-    if mine.kind and theirs.kind and mine.kind != theirs.kind and layer_name(slot.name):
+    if mine.kind and theirs.kind and mine.kind != theirs.kind and _is_plain(slot.name):
         return None
     moved = 0.02 * min(
         float((sum(abs(place - p.order) for p in group) / len(group)) ** IN_ORDER)
@@ -372,7 +373,7 @@ def _cost(slot: Slot, group: tuple[Piece, ...]) -> float | None:
 
 def _words_apart(a: Piece, b: Piece) -> int:
     """How many words only one of two names has: layers that belong together differ in one, those of
-    a list in none but a number. A layer's own weight and bias are never apart."""
+    a list in none but a number. A layer's own weight comes before its bias."""
     if _is_of_one_layer(a, b):
         return int(a.order > b.order)
     words = ({w for w in WORD.findall(p.parameter) if not w.isdecimal()} for p in (a, b))
