@@ -50,9 +50,10 @@ class TriagePage:
         screen.gap()
         _show_end(found, len(grave), len(notes), screen)
         if full and not self.next:
-            rule = full[0].rule
-            first = full[0].experiment.replace("`", "") or "look at the line"
-            screen.do_next(f"{first} (attnlab explain {rule})")
+            first = full[0]
+            place = format_place(first.file, first.line or 0) if first.file else "it"
+            settle = first.experiment.replace("`", "") or f"look at {place}"
+            screen.do_next(f"{settle} (attnlab explain {first.rule})")
         screen.do_next(self.next or ("" if full or training else found.advice))
 
     def _show_end_of_script(self, screen: Screen) -> None:

@@ -360,7 +360,6 @@ def _cannot_build(build: Signature, missing: list[Parameter], said: UserOptions)
     hint = f"{how}: {said.typed.with_flags(init=paste).command()}"
     if any(re.fullmatch(r"([\w.]+\.)?Module", p.annotation) for p in missing):
         place, _, name = said.typed.target.partition(":")
-        end = f'at the end of {place}, below if __name__ == "__main__":'
-        verb = f"attnlab {said.typed.verb} {place}"
-        hint = f"build and call {name or 'it'} {end}, with modules of yours; {verb} then runs that"
+        end = f'end {place} with if __name__ == "__main__": and lines that build and call'
+        hint = f"{end} {name or 'it'}, and that is what attnlab {said.typed.verb} {place} runs"
     return Unbuilt(f"{takes}: nothing says what {names} should be", hint)

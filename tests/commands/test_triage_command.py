@@ -47,6 +47,13 @@ def test_the_cause_stands_first_with_line_evidence_and_experiment(shell, net):
     assert "not looked at" in page
 
 
+def test_the_last_line_names_the_place_where_no_experiment_settles_it(shell, net):
+    """`the line` alone would have to be looked for above."""
+    net(RIGHT.replace("softmax(-1)", "softmax(-2)"))
+    said = shell("triage", "net.py", "--only", "trace")
+    assert "next: look at net.py:15 (attnlab explain softmax-axis)" in said.out
+
+
 def test_a_right_file_says_what_was_looked_at(shell, net):
     """Never a bare ok."""
     net(RIGHT)

@@ -141,7 +141,7 @@ def test_a_module_that_a_constructor_takes_is_not_asked_for_as_a_number(configur
             "    def forward(self, x): ...\n"
         )
     assert "=12" not in caught.value.hint
-    assert 'below if __name__ == "__main__":' in caught.value.hint
+    assert 'if __name__ == "__main__": and lines that build and call Net' in caught.value.hint
 
 
 def test_ids_of_special_tokens_are_ids(configured):
