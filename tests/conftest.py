@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 if TYPE_CHECKING:
     from attnlab.worker.client import Worker
@@ -17,6 +18,9 @@ if TYPE_CHECKING:
 # Before anything imports torch: on tiny tensors a second thread costs many times what it saves.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ["ATTNLAB_SERVER"] = "0"  # no test leaves a process behind; those of the server say 1
+# No test depends on how busy the machine is.
+settings.register_profile("any pace", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("any pace")
 GOLDEN = Path(__file__).parent / "golden"
 
 
