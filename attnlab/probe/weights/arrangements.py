@@ -159,6 +159,8 @@ def _flat(typed: Typed, many: int) -> Iterator[Typed]:
         yield f"squeeze({expression})", tuple(n for n in shape if n != 1)
     elif len(shape) > 2:  # a convolution over patches, as a linear layer
         yield f"flatten({expression}, 1)", (shape[0], prod(shape[1:]))
+        if len(shape) == 4:  # whose patches may have their channels last
+            yield f"flatten(permute({expression}, 0, 2, 3, 1), 1)", (shape[0], prod(shape[1:]))
     elif len(shape) == 2 and many == 1:
         yield f"flatten({expression}, 0)", (prod(shape),)
 

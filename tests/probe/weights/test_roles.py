@@ -198,6 +198,12 @@ EXPERTS = {f"experts.{i}.up.weight": (7, 30) for i in range(4)} | {"shared.up.we
             "cat(a.weight, b.weight, c.weight)",
         ),
         ("embed.weight", (30, 48), {"cut.weight": (30, 3, 4, 4)}, "flatten(cut.weight, 1)"),
+        (
+            "embed.weight",
+            (30, 48),
+            {"cut.weight": (30, 3, 4, 4)},
+            "flatten(permute(cut.weight, 0, 2, 3, 1), 1)",
+        ),
         ("cls", (30,), {"cls_token": (1, 1, 30)}, "squeeze(cls_token)"),
         (  # rows of heads, of four parts each
             "wq",
