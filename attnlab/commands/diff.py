@@ -132,7 +132,8 @@ def _compared(
             if first is None or (_both_ran(report) and not _both_ran(first[1])):
                 first = job, report
             continue
-        _tell(plain, fed.init.removeprefix(typed.init), fed.inputs[len(typed.inputs) :])
+        chosen = "" if plain else fed.init.removeprefix(typed.init)
+        _tell(plain, chosen, fed.inputs[len(typed.inputs) :])
         return _with_masks(job, report, lambda flags: job_of(fed.with_flags(inputs=flags), plain))  # noqa: B023
     if first is None:
         assert refused is not None

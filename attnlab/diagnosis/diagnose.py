@@ -81,7 +81,8 @@ def _searched(
     found = Search(draw.mine, draw.theirs, draw.until).find(start)
     named = _named(found, again, sizes, sources)
     loaded = tuple(misloaded(found.first, sizes, sources))
-    told = _tells(named) and not any(_is_elsewhere(r, sources) for r in found.repairs)
+    elsewhere = any(_is_elsewhere(repair, sources) for repair in found.repairs)
+    told = _tells(named) and (named[0].confirmed or not elsewhere)
     fix = None if told else _fixed(found.first, draw, again, sources, loaded or named)
     fix = fix and _with_relation(fix, named)
     if fix and loaded:

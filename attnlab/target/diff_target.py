@@ -15,8 +15,10 @@ from attnlab.records import Code, Contract, Job, Limits, Report, UserEnvironment
 from attnlab.suggest import did_you_mean
 from attnlab.target.command_line import TraceCommand, input_flag
 from attnlab.target.config_references import adapt_to_config, takes_config
-from attnlab.target.find_target import Target, find_target
+from attnlab.target.find_target import Target, find_target, split_target
 from attnlab.target.fitted import fitted_command, guessed_job
+from attnlab.target.infer import Unbuilt
+from attnlab.target.infer_inputs import Unfed
 from attnlab.target.paired_constructors import PairedConstructors, pair_constructors
 from attnlab.target.resolve import own_job
 from attnlab.target.torch_references import adapt_layer
@@ -38,7 +40,13 @@ def diff_job(
     """The job that compares a user's own code with a reference; `shown` is what messages call the
     files of both, `weights` a file that maps theirs; `plain`: each is built as its own defaults
     say. Raises `Refused`."""
-    job = own_job(typed, limits=limits)
+    try:
+        job = own_job(typed, limits=limits)
+    except (Unbuilt, Unfed):
+        name = split_target(typed.target)[1]
+        if name or ":" in reference:
+            _reference(reference, name, "")  # which refuses one that is not there
+        raise
     job = replace(job, candidate=replace(job.candidate, file=shown[0] or job.candidate.file))
     if job.contract is None or job.candidate.name is None:
         hint = f"name the class: attnlab diff {typed.target}:CLASS {reference}"

@@ -54,7 +54,7 @@ class Unbuilt(Refused):
     def __init__(self, message: str, hint: str) -> None:
         super().__init__(message, hint, "--init")
 
-    def beside(self, found: Mapping[str, Scalar]) -> Unbuilt:
+    def with_found(self, found: Mapping[str, Scalar]) -> Unbuilt:
         self.found = found
         return self
 
@@ -316,7 +316,7 @@ def _constructor_arguments(
         if size := size_by_name(parameter.name, parameter.annotation):
             found[parameter.name] = size
     if missing := [p for p in unknown if p.name not in found]:
-        raise _cannot_build(build, missing, said).beside(found)
+        raise _cannot_build(build, missing, said).with_found(found)
     order = [*build.names(), *given]
     return {key: found[key] for key in dict.fromkeys(order) if key in found}, sizes
 

@@ -3,6 +3,7 @@
 import pytest
 
 from attnlab.candidate.host import LocalHost
+from attnlab.errors import AttnlabError
 from attnlab.grading.pipeline import run_job
 from attnlab.records import Limits
 from attnlab.target.command_line import TraceCommand
@@ -99,3 +100,13 @@ class Net(nn.Module):
     paired = [*paired_arguments(typed, reference, "Net")][-1]
     assert paired.names == {"hidden_dim": "d_model", "inter_dim": "d_ff"}
     assert "hidden_dim=D" in paired.mine
+
+
+@pytest.mark.parametrize(
+    ("reference", "says"), [("gone.py:Net", "no such file"), ("right.py:Other", "defines no Other")]
+)
+def test_a_reference_that_is_not_there_is_told_before_what_mine_lacks(reference, says, tmp_path):
+    """Else the user is asked for arguments, and told of the file only after that."""
+    typed, _ = pair(tmp_path, MINE, MINE)
+    with pytest.raises(AttnlabError, match=says):
+        diff_job(typed, f"{tmp_path}/{reference}", Limits())
